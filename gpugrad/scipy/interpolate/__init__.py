@@ -2,8 +2,7 @@
 
 The formulas are SciPy's own, read on Tensors: see `gpugrad.scipy.reading`. Where SciPy compiles or
 loops, gathers, polynomials and banded systems stand instead. So interpolators differentiate by the
-points where they are evaluated, by the values and by the knots. Names without a derivative here, as
-`UnivariateSpline`, are SciPy's and raise under a tape.
+points where they are evaluated, by the values and by the knots.
 
 >>> spline = gg.scipy.interpolate.CubicSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 4.0, 9.0])
 >>> print(gg.grad(lambda x: spline(x))(1.5))
@@ -26,8 +25,16 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy import sparse
-from gpugrad.scipy.calling import on_values
-from gpugrad.scipy.interpolate import fitpack, fitted, grids, piecewise, scattered, splines
+from gpugrad.scipy.calling import on_values, plain_values
+from gpugrad.scipy.interpolate import (
+    fitpack,
+    fitted,
+    grids,
+    piecewise,
+    scattered,
+    smoothed,
+    splines,
+)
 from gpugrad.scipy.interpolate.edits import EDITS
 from gpugrad.scipy.namespaces import MODULES, NUMPY, Names
 from gpugrad.scipy.reading import Reader, made_once
@@ -66,15 +73,21 @@ def _validated(x: Any, **options: Any) -> Tensor:
 
 
 def _splrep(x: Any, y: Any, *args: Any, **keywords: Any) -> Any:
-    """`splrep`: the spline through all points has gradients, a smoothed one has none."""
-    bound = inspect.signature(_scipys.splrep).bind(x, y, *args, **keywords)
-    k = bound.arguments.pop("k", 3)
-    options = [v for name, v in bound.arguments.items() if name not in ("x", "y", "quiet")]
-    smoothed = any(v is not None and np.any(np.asarray(v)) for v in options)
-    if smoothed or not 1 <= k <= 5 or len(x) <= k:
+    """`splrep`; of values if nothing follows the arguments, or an option is only FITPACK's."""
+    given = inspect.signature(_scipys.splrep).bind(x, y, *args, **keywords).arguments
+    k, w, s = given.get("k", 3), given.get("w"), given.get("s")
+    options = [v for name, v in given.items() if name not in ("x", "y", "w", "s", "k", "quiet")]
+    special = any(v is not None and np.any(np.asarray(v)) for v in options)
+    if special or not 1 <= k <= 5 or len(x) <= k or plain_values(x, y, w, s) is not None:
         return on_values(_scipys.splrep)(x, y, *args, **keywords)
-    made = _read("_bsplines").make_interp_spline(x, y, k)
-    return made.t, NUMPY.concatenate([made.c, NUMPY.zeros(k + 1, dtype=made.c.dtype)]), k
+    if w is None and not s:
+        made = _read("_bsplines").make_interp_spline(x, y, k)
+        t, c = made.t, made.c
+    else:
+        values = map(smoothed.host, (x, y, w))
+        tck, fp, *_ = _scipys.splrep(*values, k=k, s=s, full_output=True, quiet=True)
+        t, c, _ = smoothed.curve(*smoothed.prepared(x, y, w), tck, fp)
+    return t, NUMPY.concatenate([c, NUMPY.zeros(k + 1, dtype=c.dtype)]), k
 
 
 def _splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:

@@ -26,6 +26,12 @@ def host(x: Any) -> Any:
     return None if x is None else np.asarray(xp.stop_gradient(NUMPY.asarray(x)).to_device("cpu"))
 
 
+def prepared(x: Any, y: Any, w: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Points, values and weights of a curve."""
+    x, y = (NUMPY.asarray(v, dtype=float) for v in (x, y))
+    return x, y, NUMPY.ones(x.shape[0]) if w is None else NUMPY.asarray(w, dtype=float)
+
+
 def jumps(t: Any, k: int) -> Tensor:
     """The jumps of the last derivative at the inner knots, in FITPACK's units: (knots, n)."""
     n = t.shape[0] - k - 1
@@ -42,13 +48,13 @@ def jumps(t: Any, k: int) -> Tensor:
 
 def penalized(
     solve: Callable[[Any], Any], residual: Callable[[Any], Any], known: Any, fp: float
-) -> Tensor:
+) -> Any:
     """The coefficients whose residual is `fp`.
 
     Args:
         solve: the coefficients for a logarithm of mu.
         residual: the sum of squares for coefficients.
-        known: SciPy's coefficients, which the result has as values.
+        known: SciPy's coefficients, which the result has as values; None for its own.
         fp: SciPy's residual.
     """
     excess = lambda log: float(host(residual(solve(log)))) - fp  # noqa: E731
@@ -59,6 +65,8 @@ def penalized(
         for _ in range(2):  # each step makes one more order of the derivatives right
             log = log - (residual(solve(log)) - fp) / slope
     c = solve(log)
+    if known is None:
+        return c
     return NUMPY.asarray(known) + (c - xp.stop_gradient(c))
 
 

@@ -18,7 +18,8 @@ from scipy import signal as _signal
 
 from gpugrad.scipy.calling import on_values, public
 from gpugrad.scipy.reading import Reader, made_once
-from gpugrad.scipy.signal.compiled import frames, modules, overlap_added
+from gpugrad.scipy.signal import splines
+from gpugrad.scipy.signal.compiled import frames, modules, overlap_added, states
 from gpugrad.scipy.signal.edits import EDITS
 
 __all__ = sorted(n for n in _signal.__all__ if n != "test")
@@ -41,7 +42,19 @@ _ON_VALUES = frozenset(
 
 @made_once
 def _reader() -> Reader:
-    return Reader("scipy.signal", modules(), EDITS, frames=frames, overlap_added=overlap_added)
+    evaluations = {
+        name: splines.evaluation(name, order)
+        for name, order in (("cspline1d_eval", 3), ("qspline1d_eval", 2))
+    }
+    return Reader(
+        "scipy.signal",
+        modules(),
+        EDITS,
+        {"scipy.signal._spline_filters": evaluations},
+        frames=frames,
+        overlap_added=overlap_added,
+        states=states,
+    )
 
 
 def __getattr__(name: str) -> Any:
