@@ -94,9 +94,7 @@ EDITS: dict[str, dict[Any, Any]] = {
         "lsim": {
             """        for i in range(1, n_steps):
             xout[i] = xout[i-1] @ expAT_dt
-""": """        zeros = np.zeros((n_steps - 1, n_states))
-        xout = states(expAT_dt, xout[0], zeros)
-""",
+""": "        xout = states(expAT_dt, xout[0], np.zeros((n_steps - 1, n_states)))\n",
             """        for i in range(1, n_steps):
             xout[i] = xout[i-1] @ Ad + U[i-1] @ Bd
 """: "        xout = states(Ad, xout[0], U[:-1] @ Bd)\n",
