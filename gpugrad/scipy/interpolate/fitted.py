@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.scipy.calling import plain_values
 from gpugrad.scipy.interpolate import fitpack, smoothed, splines, surfaces
 from gpugrad.scipy.interpolate.smoothed import host, prepared
+from gpugrad.scipy.interpolate.surfaces import HOME
 from gpugrad.scipy.namespaces import NUMPY
 
 _EXTRAPOLATION = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
@@ -67,21 +67,15 @@ class Univariate:
 
     def derivative(self, n: int = 1) -> Univariate:
         """The spline of a derivative."""
-        return self._changed(self.module.splder, n)
+        return self._changed(HOME.functions.splder, n)
 
     def antiderivative(self, n: int = 1) -> Univariate:
         """The spline of an integral."""
-        return self._changed(self.module.splantider, n)
+        return self._changed(HOME.functions.splantider, n)
 
     def integral(self, a: Any, b: Any) -> Tensor:
         """The integral between two points."""
-        return splines.splint(a, b, self._padded(), self.module.splantider)
-
-    module: Any = None
-
-
-HOME = types.SimpleNamespace()
-"""The functions that the classes call, which are read when they are first asked for."""
+        return splines.splint(a, b, self._padded(), HOME.functions.splantider)
 
 
 class InterpolatedUnivariateSpline(Univariate):
@@ -176,9 +170,7 @@ def classes(make: Any, least_squares: Any, functions: Any) -> dict[str, Any]:
         least_squares: `make_lsq_spline`.
         functions: the module with `splder` and `splantider`.
     """
-    Univariate.module = surfaces.BivariateSpline.module = functions
-    surfaces.BivariateSpline.make = staticmethod(make)
-    vars(HOME).update(make=make, least_squares=least_squares)
+    vars(HOME).update(make=make, least_squares=least_squares, functions=functions)
     kinds: tuple[type, ...] = (
         InterpolatedUnivariateSpline,
         LSQUnivariateSpline,

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 from scipy.optimize import brentq
 
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy.interpolate import fitpack
@@ -57,7 +58,11 @@ def penalized(
         known: SciPy's coefficients, which the result has as values; None for its own.
         fp: SciPy's residual.
     """
-    excess = lambda log: float(host(residual(solve(log)))) - fp  # noqa: E731
+
+    def excess(log: float) -> float:
+        with recording_stopped():
+            return float(host(residual(solve(log)))) - fp
+
     log: Any = -30.0
     if excess(log) < -1e-9 * fp:
         log = brentq(excess, log, 30.0, xtol=1e-13)
@@ -119,8 +124,9 @@ def scattered(x: Any, y: Any, z: Any, w: Any, tck: Any, fp: float, basis: Any = 
     return NUMPY.reshape(NUMPY.asarray(columns) @ found, shape)
 
 
-def on_grid(x: Any, y: Any, z: Any, tck: Any, fp: float) -> Tensor:
+def on_grid(points: Any, tck: Any, fp: float) -> Any:
     """Coefficients (nx, ny) of a surface through the points of a grid, likewise."""
+    x, y, z = points
     sides = [
         (fitpack.basis_matrix(t, k, at, 0), jumps(NUMPY.asarray(t), k))
         for t, k, at in ((tck[0], tck[3], x), (tck[1], tck[4], y))

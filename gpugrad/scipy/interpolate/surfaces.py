@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from gpugrad.scipy.calling import holds, plain_values
 from gpugrad.scipy.interpolate import fitpack, smoothed, splines
 from gpugrad.scipy.interpolate.smoothed import host, prepared
 from gpugrad.scipy.namespaces import NUMPY
+
+HOME = types.SimpleNamespace()
+"""The functions that the classes call, which are read when they are first asked for."""
 
 
 class BivariateSpline:
@@ -66,16 +70,13 @@ class BivariateSpline:
             units = np.eye(n)
             return NUMPY.stack(
                 [
-                    splines.splint(a, b, (t, NUMPY.asarray(units[i]), k), self.module.splantider)
+                    splines.splint(a, b, (t, NUMPY.asarray(units[i]), k), HOME.functions.splantider)
                     for i in range(n)
                 ]
             )
 
         left, right = along(xa, xb, tx, kx), along(ya, yb, ty, ky)
         return left @ NUMPY.reshape(c, (left.shape[0], -1)) @ right
-
-    module: Any = None
-    make: Any = None
 
 
 class RectBivariateSpline(BivariateSpline):
@@ -92,15 +93,15 @@ class RectBivariateSpline(BivariateSpline):
         s: Any = 0,
         maxit: int = 20,
     ) -> None:
-        at = [NUMPY.asarray(v, dtype=float) for v in (x, y, z)]
+        at = tuple(NUMPY.asarray(v, dtype=float) for v in (x, y, z))
         if s or any(v is not None for v in bbox):
             made = scipys.RectBivariateSpline(*map(host, at), list(bbox), kx, ky, s, maxit)
             tck = (*made.tck, kx, ky)
-            c = made.tck[2] if _known(*at) else smoothed.on_grid(*at, tck, made.fp)
+            c = made.tck[2] if _known(*at) else smoothed.on_grid(at, tck, made.fp)
             super().__init__(_tensors(tck, c), residual=made.fp)
             return
-        first = self.make(at[0], at[2], k=kx)
-        second = self.make(at[1], first.c.T, k=ky)
+        first = HOME.make(at[0], at[2], k=kx)
+        second = HOME.make(at[1], first.c.T, k=ky)
         super().__init__((first.t, second.t, second.c.T, kx, ky))
 
 

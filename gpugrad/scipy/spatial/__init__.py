@@ -1,8 +1,8 @@
 """`scipy.spatial` on Tensors: distances, rotations, and SciPy's trees and triangulations.
 
 Distances, rotations, `procrustes` and `geometric_slerp` are made of ops. `KDTree`, `Delaunay`,
-`ConvexHull`, `Voronoi` and the like are SciPy's own, on values. The distances of `KDTree.query` have
-gradients by both points; all else raises if a tape watches the points.
+`ConvexHull`, `Voronoi` and the like are SciPy's own, on values. The distances of `KDTree.query`
+have gradients by both points; all else raises if a tape watches the points.
 
 >>> tree = gg.scipy.spatial.KDTree([[0.0, 0.0], [3.0, 4.0]])
 >>> distance, index = tree.query(gg.asarray([0.0, 1.0]))
