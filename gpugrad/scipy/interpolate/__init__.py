@@ -38,6 +38,7 @@ from gpugrad.scipy.interpolate import (
 from gpugrad.scipy.interpolate.edits import EDITS
 from gpugrad.scipy.namespaces import MODULES, NUMPY, Names
 from gpugrad.scipy.reading import Reader, made_once
+from gpugrad.scipy.signatures import lazy
 from gpugrad.scipy.spatial import distance
 
 _HERE = "scipy.interpolate."
@@ -184,20 +185,6 @@ def _class(cls: type) -> type:
     return cls
 
 
-def _values_class(cls: type) -> type:
-    """A class of SciPy's that gets values and returns Tensors; raises if that cuts a gradient."""
-    public = [name for name in dir(cls) if name[:1] != "_" or name in ("__init__", "__call__")]
-    methods = {
-        name: on_values(method)
-        for name in public
-        if callable(method := inspect.getattr_static(cls, name))
-        and not isinstance(method, (staticmethod, classmethod))
-        and method is not object.__init__
-    }
-    own = {"__doc__": cls.__doc__, "__module__": __name__, "passes_through": True}
-    return type(cls.__name__, (cls,), {**methods, **own})
-
-
 @functools.cache
 def _made() -> dict[str, Any]:
     """Functions and classes that stand for those that FITPACK and Qhull compute."""
@@ -221,9 +208,7 @@ def _made() -> dict[str, Any]:
     }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _found(name: str) -> Any:
     if name in _MODULES:
         value = getattr(_read(_MODULES[name]), name)
         value = _class(value) if isinstance(value, type) else _on_device(value)
@@ -231,11 +216,8 @@ def __getattr__(name: str) -> Any:
         value = _made()[name]
         value = _class(value) if isinstance(value, type) else _on_device(value)
     else:
-        value = getattr(_scipys, name)
-        value = _values_class(value) if isinstance(value, type) else on_values(value)
-    globals()[name] = value
+        value = on_values(getattr(_scipys, name))
     return value
 
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)

@@ -29,6 +29,7 @@ from scipy.interpolate import interpolate as interpolate
 from scipy.interpolate import ndgriddata as ndgriddata
 from scipy.interpolate import polyint as polyint
 from scipy.interpolate import rbf as rbf
+from scipy.interpolate._interpolate import interp2d as interp2d
 
 __all__: list[str]
 
@@ -245,21 +246,6 @@ class interp1d:
         assume_sorted: bool = False,
     ) -> None:
         """Interpolate a 1-D function (legacy)."""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
-class interp2d:
-    def __init__(
-        self,
-        x: Any,
-        y: Any,
-        z: Any,
-        kind: str = "linear",
-        copy: bool = True,
-        bounds_error: bool = False,
-        fill_value: Any = None,
-    ) -> None:
-        """Class for 2D interpolation (deprecated and removed)"""
 
     def __getattr__(self, name: str, /) -> Any: ...
 

@@ -21,6 +21,7 @@ from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.scipy.signal import splines
 from gpugrad.scipy.signal.compiled import frames, modules, overlap_added, states
 from gpugrad.scipy.signal.edits import EDITS
+from gpugrad.scipy.signatures import lazy
 
 __all__ = sorted(n for n in _signal.__all__ if n != "test")
 
@@ -57,20 +58,16 @@ def _reader() -> Reader:
     )
 
 
-def __getattr__(name: str) -> Any:
+def _found(name: str) -> Any:
     if name == "windows":
         return importlib.import_module(f"{__name__}.windows")
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _ON_VALUES:
         value = on_values(getattr(_signal, name))
     else:
         value = public(
             getattr(_reader().read("scipy.signal._signal_api"), name), getattr(_signal, name)
         )
-    globals()[name] = value
     return value
 
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)

@@ -17,20 +17,17 @@ from typing import Any
 
 from scipy import spatial as _spatial
 
+from gpugrad.scipy.signatures import lazy
 from gpugrad.scipy.spatial import geometry, trees
 
 __all__ = sorted({n for n in _spatial.__all__ if n != "test"} | {"distance", "transform"})
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _found(name: str) -> Any:
     if name in ("distance", "transform"):
         return importlib.import_module(f"{__name__}.{name}")
     value = vars(geometry).get(name)
-    globals()[name] = value = value or trees.on_tensors(getattr(_spatial, name))
-    return value
+    return value or trees.on_tensors(getattr(_spatial, name))
 
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)
