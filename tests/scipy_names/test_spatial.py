@@ -359,6 +359,12 @@ def test_searches_accept_arrays_of_a_gpu(cuda):
     distance, index = space.KDTree(points).query(points[:2])
     np.testing.assert_array_equal(index.numpy(), [0, 1])
     np.testing.assert_array_equal(distance.numpy(), [0, 0])
+    ours, host = (
+        gg.grad(lambda x, p=p: gg.sum(space.KDTree(p, boxsize=2).query(x)[0]))(p[:2] + 0.01)
+        for p in (points, T(A))
+    )
+    assert ours.device == cuda
+    np.testing.assert_allclose(ours.numpy(), host)
     rows, _ = gg.scipy.optimize.linear_sum_assignment(points)
     assert rows.device == cuda
     with pytest.raises(DTypeError, match=r"linear_sum_assignment.*gradient"):

@@ -11,8 +11,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from gpugrad.array_api.numpy_calls import as_tensors, on_values
+from gpugrad.autodiff.recorder import watched_in
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.scipy.calling import from_gpu, plain_values
+from gpugrad.core.devices import device
+from gpugrad.scipy.calling import from_gpu
 from gpugrad.scipy.namespaces import NUMPY
 
 
@@ -45,7 +47,7 @@ class Tree(OnTensors):
 
     def __init__(self, data: Any, *args: Any, **keywords: Any) -> None:
         self.data = NUMPY.asarray(data, dtype=float)
-        super().__init__(xp.stop_gradient(self.data), *args, **keywords)
+        super().__init__(from_gpu(xp.stop_gradient(self.data)), *args, **keywords)
 
     def query(
         self,
@@ -58,9 +60,13 @@ class Tree(OnTensors):
     ) -> Any:
         """SciPy's distances and indices of the nearest neighbours."""
         search, options = self._scipys.query, (k, eps, p, distance_upper_bound, workers)
-        if plain_values(self.data, x) is not None:
+        if not watched_in(self.data, x):
             return _method(search, x, *options)
-        x = NUMPY.asarray(x, dtype=float)
+        with device(self.data.device):
+            return self._followed(NUMPY.asarray(x, dtype=float), p, search, options)
+
+    def _followed(self, x: Any, p: float, search: Any, options: Any) -> Any:
+        """The same, with the derivatives of the distances to the points found."""
         known, index = search(np.asarray(from_gpu(xp.stop_gradient(x))), *options)
         index = np.asarray(index)
         found = index < self.data.shape[0]
@@ -68,11 +74,13 @@ class Tree(OnTensors):
         gap = gap - (NUMPY.expand_dims(x, -2) if index.ndim == x.ndim else x)
         if (box := self._scipys.boxsize) is not None:
             box = np.broadcast_to(box, x.shape[-1:])
-            turns = NUMPY.round(xp.stop_gradient(gap) / np.where(box > 0, box, np.inf))
-            gap = gap - turns * box
+            step = NUMPY.asarray(np.where(box > 0, box, np.inf))
+            turns = NUMPY.round(xp.stop_gradient(gap) / step)
+            gap = gap - turns * NUMPY.asarray(box.copy())
         distance = xp.vector_norm(gap, ord=p, axis=-1)
-        attached = NUMPY.where(found, known, 0.0) + (distance - xp.stop_gradient(distance))
-        return NUMPY.where(found, attached, np.inf), as_tensors(index)
+        values = NUMPY.asarray(np.where(found, known, 0.0))
+        values = values + (distance - xp.stop_gradient(distance))
+        return NUMPY.where(NUMPY.asarray(found), values, np.inf), as_tensors(index)
 
     def sparse_distance_matrix(self, other: Any, *args: Any, **keywords: Any) -> Any:
         """SciPy's distances, which raise rather than cut a gradient."""
