@@ -168,3 +168,24 @@ def test_fits_without_a_derivative_raise_rather_than_cut_a_gradient():
             gg.grad(lambda y, call=call: call(gg.scipy.interpolate, y).get_coeffs()[0])(
                 gg.asarray(LATTICE[0])
             )
+
+
+FITS = {name: CALLS[name] for name in ("SmoothBivariate", "LSQSphere", "CloughTocher", "LinearND")}
+FITS |= {name: SMOOTHED[name] for name in ("Univariate", "Rect", "Sphere")}
+
+
+@pytest.mark.device
+@pytest.mark.thin(3)
+@pytest.mark.parametrize("name", FITS)
+def test_fits_on_a_device_have_the_gradients_of_the_cpu(name, cuda):
+    call, *arrays = FITS[name]
+    slopes = []
+    for device in (cuda, "cpu"):
+        tensors = [gg.asarray(a, device=device) for a in arrays]
+        with gg.GradientTape() as tape:
+            tape.watch(tensors)
+            total = gg.sum(_flat(call(gg.scipy.interpolate, *tensors))[0] ** 2)
+        slopes.append(tape.gradient(total, tensors))
+    assert slopes[0][0].device == cuda
+    for ours, expected in zip(*slopes, strict=True):
+        np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-6, atol=1e-7)

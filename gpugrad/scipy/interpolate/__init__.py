@@ -163,9 +163,9 @@ def _on_device(function: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         own: Any = ()
-        if args and type(args[0]).__module__[:5] == "scipy":
+        if args and type(args[0]).__module__.startswith(("scipy", "gpugrad.scipy.interpolate")):
             held = getattr(args[0], "_delegate_to", args[0])  # since SciPy 1.18
-            own = (*vars(held).values(), getattr(held, "c", None))
+            own = (*vars(held).values(), getattr(held, "c", None), *getattr(held, "_tck", ()))
         for x in (*args, *keywords.values(), *own):
             if isinstance(x, Tensor):
                 with device(x.device):

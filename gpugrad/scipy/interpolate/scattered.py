@@ -72,7 +72,7 @@ class LinearNDInterpolator:
         result = self._interpolated(found, share)
         trailing = self.values.shape[1:]
         outside = (found < 0).reshape(-1, *[1] * len(trailing))
-        result = NUMPY.where(outside, self.fill_value, result)
+        result = NUMPY.where(NUMPY.asarray(outside), self.fill_value, result)
         return NUMPY.reshape(result, (*at.shape[:-1], *trailing))
 
     def _interpolated(self, found: Any, share: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class CloughTocher2DInterpolator(LinearNDInterpolator):
             centre = NUMPY.mean(self.points[self.tri.simplices[beside[:, i]]], axis=1)
             q = _shares(p, centre)
             ratio = (2 * q[:, k] + q[:, j] - 1) / (2 - 3 * q[:, k] - 3 * q[:, j])
-            ratio = NUMPY.where(beside[:, i] < 0, -0.5, ratio)[:, None]
+            ratio = NUMPY.where(NUMPY.asarray(beside[:, i] < 0), -0.5, ratio)[:, None]
             along = value[k] - value[j] + 3 * (c[j, k] - c[k, j])
             rest = 2 * c[j, k] - value[j] - c[k, j] + inner[k] + inner[j]
             middle.append((ratio * along + rest) / 2)

@@ -43,7 +43,7 @@ def jumps(t: Any, k: int) -> Tensor:
         first = inner - k - 1 + p
         others = [q for q in range(p, p + k + 2) if q != k + 1]
         part = (t[np.minimum(first + k + 1, n + k)] - t[first]) / NUMPY.prod(h[:, others], axis=1)
-        result = result + part[:, None] * (np.arange(n) == first[:, None])
+        result = result + part[:, None] * NUMPY.asarray(np.arange(n) == first[:, None])
     return result * ((t[n] - t[k]) / (n - k)) ** k
 
 
@@ -92,7 +92,7 @@ def curve(x: Any, y: Any, w: Any, tck: Any, fp: float) -> Any:
     t, c, k = tck
     n, at = len(t) - k - 1, host(x)
     data = np.minimum(np.searchsorted(at, t), at.size - 1)
-    t = NUMPY.where(at[data] == t, x[data], t)
+    t = NUMPY.where(NUMPY.asarray(at[data] == t), x[data], NUMPY.asarray(t))
     rows = w[:, None] * fitpack.basis_matrix(t, k, x, 0)
     return t, least_squares(rows, jumps(t, k), w * y, c[:n], fp), k
 
@@ -118,7 +118,9 @@ def scattered(x: Any, y: Any, z: Any, w: Any, tck: Any, fp: float, basis: Any = 
     each = np.eye(shape[1])[: shape[1] if basis is None else -ky]  # the last ones repeat
     along, across = (host(jumps(NUMPY.asarray(t), k)) for t, k in ((tx, kx), (ty, ky)))
     rough = np.concatenate([np.kron(along, each), np.kron(np.eye(shape[0]), across)]) @ columns
-    rows = w[:, None] * (products(NUMPY.asarray(tx), NUMPY.asarray(ty), kx, ky, x, y) @ columns)
+    rows = w[:, None] * (
+        products(NUMPY.asarray(tx), NUMPY.asarray(ty), kx, ky, x, y) @ NUMPY.asarray(columns)
+    )
     known = np.linalg.lstsq(columns, c.ravel(), rcond=None)[0]
     found = least_squares(rows, NUMPY.asarray(rough), w * z, known, fp)
     return NUMPY.reshape(NUMPY.asarray(columns) @ found, shape)
