@@ -1,4 +1,4 @@
-"""Functions with the signatures of SciPy's."""
+"""Functions with the signatures of SciPy's, and modules with its names."""
 
 from __future__ import annotations
 
@@ -34,3 +34,20 @@ def with_signature(
 
     function.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
     return function
+
+
+def lazy(home: dict[str, Any], find: Callable[[str], Any]) -> tuple[Any, Any]:
+    """`__getattr__` and `__dir__` of a module that finds its public names when they are asked for.
+
+    Args:
+        home: the module's globals, which keep what was found.
+        find: finds the value of a name of its ``__all__``.
+    """
+
+    def get(name: str) -> Any:
+        if name not in home["__all__"]:
+            raise AttributeError(f"module {home['__name__']!r} has no attribute {name!r}")
+        home[name] = value = find(name)
+        return value
+
+    return get, lambda: home["__all__"]

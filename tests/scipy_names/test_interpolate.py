@@ -283,19 +283,6 @@ def test_what_scipy_refuses_is_refused(name):
         assert str(ours.value)[:20] == str(theirs.value)[:20] or "ingular" in str(ours.value)
 
 
-@pytest.mark.parametrize("name", ["UnivariateSpline", "splprep", "CloughTocher2DInterpolator"])
-def test_names_without_a_derivative_say_so_under_a_tape(name):
-    arrays = {"UnivariateSpline": (x, y), "splprep": (Y,)}.get(name, (places, heights))
-    made = getattr(G, name)(*constants(arrays))
-    if name == "UnivariateSpline":
-        assert isinstance(made(gg.asarray(at)), gg.Tensor)
-    with gg.GradientTape() as tape:
-        tensors = constants(arrays)
-        tape.watch(tensors)
-        with pytest.raises(gg.errors.DTypeError, match="gradient"):
-            getattr(G, name)(*tensors)
-
-
 def test_all_names_of_scipy_are_there():
     public = {n for n in S.__all__ if n != "test"}
     assert set(G.__all__) == public

@@ -5,6 +5,7 @@ import pytest
 import scipy.interpolate
 
 import gpugrad as gg
+from gpugrad.scipy.interpolate import smoothed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*removed in SciPy 1.20")  # lagrange, pade
 RNG = np.random.default_rng(0)
@@ -39,6 +40,16 @@ def scattered(f, at, z, w):
     return [*parts, *q.get_knots(), q.integral(0.1, 0.6, 0.2, 0.5)]
 
 
+BALL = np.arccos(2 * SPREAD[:, 0] - 1), 6 * SPREAD[:, 1]
+ON_BALL = 1 + 0.3 * np.cos(BALL[0]) + 0.2 * np.sin(BALL[0]) * np.cos(BALL[1]) + 0.1 * SPREAD[:, 0]
+LATTICE = np.array([0.4, 1, 1.7, 2.4, 2.9]), np.arange(6.0), RNG.random((5, 6))
+NET = np.argwhere(np.ones((3, 3))) + 0.2 * RNG.random((9, 2))
+
+
+def fixed(f, a, kind, *args, **options):
+    return getattr(f, kind)(*args, **options).ev(a, a)
+
+
 CALLS = {  # calls, and the arrays that gradients are by
     "lagrange": (lambda f, x, y: f.lagrange(x, y).coef, X[:4], Y[:4]),
     "pade": (lambda f, a: [p.coef for p in f.pade(a, 2)], X[:6]),
@@ -59,11 +70,21 @@ CALLS = {  # calls, and the arrays that gradients are by
     "LSQUnivariateSpline": (lambda f, x, y: f.LSQUnivariateSpline(x, y, [1.1])(AT), X, Y),
     "RectBivariateSpline": (rectangle, GRID, GRID * 1.1, RNG.normal(size=(7, 7))),
     "LSQBivariateSpline": (scattered, SPREAD, SPREAD[:, 0] ** 3 - SPREAD[:, 1], 1 + SPREAD[:, 0]),
+    "SmoothBivariate": (lambda f, z, w, a: fixed(
+        f, a, "SmoothBivariateSpline", *SPREAD.T, z, w, kx=2, ky=2, s=9.0
+    ), SPREAD[:, 0] ** 3, 1 + SPREAD[:, 1], SPREAD[:4, 0]),
+    "LSQSphere": (lambda f, t, r, w, a: fixed(
+        f, a, "LSQSphereBivariateSpline", t, BALL[1], r, [1.2, 2.0], [2.0, 4.5], w
+    ), BALL[0], ON_BALL, 1 + SPREAD[:, 0], AT),
+    "CloughTocher": (lambda f, p, v, a: f.CloughTocher2DInterpolator(
+        p, v, tol=1e-15, rescale=True)(a), NET, NET[:, 0] ** 2, NET[[0, 1, 3, 4]] + 0.3),
+    "RectSphere": (lambda f, r, a: fixed(f, a, "RectSphereBivariateSpline", *LATTICE[:2], r,
+        pole_values=(0.3, None)), LATTICE[2], AT),
     "LinearND": (lambda f, p, v: f.LinearNDInterpolator(p, v)(INSIDE), PLANE, PLANE[:, 0] ** 2),
     "NearestND": (lambda f, v: f.NearestNDInterpolator(PLANE, v)(INSIDE), PLANE[:, 0]),
     "griddata": (lambda f, v: [
         f.griddata(PLANE, v, INSIDE), f.griddata(PLANE, v, INSIDE, "nearest"),
-        f.griddata(X, v[:7], AT, "cubic"),
+        f.griddata(X, v[:7], AT, "cubic"), f.griddata(PLANE, v, INSIDE, "cubic"),
     ], PLANE[:, 1]),
 }  # fmt: skip
 
@@ -89,14 +110,82 @@ def test_results_have_gradients(name):
     )
 
 
-def test_smoothed_splines_raise_rather_than_cut_a_gradient():
+SMOOTHED = {
+    "Univariate": (lambda f, x, y, w: f.UnivariateSpline(x, y, w, s=0.9)(AT), X, Y, 1 + Y**2),
+    "splrep": (lambda f, x, y, w: f.splev(AT, f.splrep(x, y, w, s=0.9)), X, Y, 1 + Y**2),
+    "Rect": (lambda f, z: f.RectBivariateSpline(GRID, GRID, z, s=3.0)(AT, AT),
+             RNG.normal(size=(7, 7))),
+    "Smooth": (lambda f, z: f.SmoothBivariateSpline(*SPREAD.T, z, s=0.02).ev(AT / 3, AT / 3),
+               np.sin(5 * SPREAD[:, 0]) * SPREAD[:, 1]),
+    "Sphere": (lambda f, r: f.SmoothSphereBivariateSpline(*BALL, r, s=0.03).ev(AT, AT), ON_BALL),
+}  # fmt: skip
+
+
+@pytest.mark.thin(2)
+@pytest.mark.parametrize("name", SMOOTHED)
+def test_a_smoothed_spline_has_scipys_values_and_gradients(name):
+    """SciPy finds the residual only to a thousandth, so that its own slopes are inexact."""
+    call, *arrays = SMOOTHED[name]
+    expected, tensors = call(scipy.interpolate, *arrays), [*map(gg.asarray, arrays)]
+    np.testing.assert_allclose(call(gg.scipy.interpolate, *tensors), expected, atol=1e-9)
+    jump = [1e-3 * RNG.normal(size=a.shape) for a in arrays[-1:]]
+    y, slope = gg.jvp(
+        lambda z: call(gg.scipy.interpolate, *tensors[:-1], z), tensors[-1:], [gg.asarray(*jump)]
+    )
+    np.testing.assert_allclose(y, expected, atol=1e-9)
+    assert 0 < np.abs(slope.numpy()).max() < 0.1
+
+
+def test_a_smoothed_fit_has_exact_derivatives():
+    t, at = np.r_[[0.0] * 4, 0.3, 0.4, 0.8, [1.0] * 4], gg.asarray(np.linspace(0, 1, 12))
+    rough = smoothed.jumps(gg.asarray(t), 3)
+    basis = smoothed.fitpack.basis_matrix(t, 3, at, 0)
+
+    def fit(z, w):
+        return smoothed.least_squares(w[:, None] * basis, rough, w * z, None, 0.6)
+
+    z = RNG.normal(size=12)
+    gg.testing.check_grads(fit, (z, 1 + z**2 / 9), order=2, rtol=1e-4, atol=1e-5)
+    assert np.abs(fit(gg.asarray(z), 1.0 + 0 * gg.asarray(z)).numpy()).max() > 0.1
+
+
+def test_fits_without_a_derivative_raise_rather_than_cut_a_gradient():
     for call in (
-        lambda f, y: f.UnivariateSpline(X, y, s=1.0)(AT),
         lambda f, y: f.make_smoothing_spline(X, y)(AT),
-        lambda f, y: f.CloughTocher2DInterpolator(PLANE[:7], y)(INSIDE),
+        lambda f, y: f.make_splrep(X, y, s=0.5)(AT),
     ):
         np.testing.assert_allclose(
             np.asarray(call(gg.scipy.interpolate, Y)), call(scipy.interpolate, Y)
         )
         with pytest.raises(gg.errors.DTypeError, match="cut"):
             gg.grad(lambda y, call=call: gg.sum(call(gg.scipy.interpolate, y)))(gg.asarray(Y))
+    for call in (
+        lambda f, y: f.LSQSphereBivariateSpline(*BALL, ON_BALL, y, [2.0, 4.5]),
+        lambda f, y: f.RectSphereBivariateSpline(y, LATTICE[1], LATTICE[2]),
+        lambda f, y: f.RectSphereBivariateSpline(*LATTICE[:2], LATTICE[2] * y[0], s=1.0),
+    ):
+        with pytest.raises(gg.errors.DTypeError, match="cut"):
+            gg.grad(lambda y, call=call: call(gg.scipy.interpolate, y).get_coeffs()[0])(
+                gg.asarray(LATTICE[0])
+            )
+
+
+FITS = {name: CALLS[name] for name in ("SmoothBivariate", "LSQSphere", "CloughTocher", "LinearND")}
+FITS |= {name: SMOOTHED[name] for name in ("Univariate", "Rect", "Sphere")}
+
+
+@pytest.mark.device
+@pytest.mark.thin(3)
+@pytest.mark.parametrize("name", FITS)
+def test_fits_on_a_device_have_the_gradients_of_the_cpu(name, cuda):
+    call, *arrays = FITS[name]
+    slopes = []
+    for device in (cuda, "cpu"):
+        tensors = [gg.asarray(a, device=device) for a in arrays]
+        with gg.GradientTape() as tape:
+            tape.watch(tensors)
+            total = gg.sum(_flat(call(gg.scipy.interpolate, *tensors))[0] ** 2)
+        slopes.append(tape.gradient(total, tensors))
+    assert slopes[0][0].device == cuda
+    for ours, expected in zip(*slopes, strict=True):
+        np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-6, atol=1e-7)

@@ -190,8 +190,21 @@ gradient(
     np.array(0.7),
     order=1,
 )
-gradient("dlsim", lambda x: G.dlsim((b, a, 0.1), x)[1], r(9), order=1)
-gradient("lsim", lambda x: G.lsim((b, a), x, np.arange(9) * 0.1)[1], x9, order=1)
+OUT = np.array([[1.0, -0.5]]), np.zeros((1, 1))
+SYSTEM = r(2, 2) / 3 - np.eye(2), r(2, 1), r(9), r(2)
+HELD, AT = 0.1 * np.arange(9), np.array([-8.3, -1.2, 0.3, 2.5, 5.4, 6.1, 13.7])
+gradient("dlsim", lambda A, B, u, x: G.dlsim((A, B, *OUT, 1.0), u, x0=x)[1], *SYSTEM, order=1)
+gradient("dlsim at", lambda u: G.dlsim((b, a, 0.1), u, t=1.7 * HELD)[1], x9, order=1)
+for i in (True, False):
+    gradient(
+        f"lsim {i}",
+        lambda A, B, u, x, i=i: G.lsim((A, B, *OUT), u, HELD, x, interp=i)[1:],
+        *SYSTEM,
+        order=1,
+    )
+gradient("lsim free", lambda x: G.lsim((b, a), 0.0, HELD, x)[1], r(2), order=1)
+gradient("cspline1d_eval", lambda c, x: G.cspline1d_eval(c, x, 0.9, 0.1), r(7), AT)
+gradient("qspline1d_eval", lambda c, x: G.qspline1d_eval(c, x, 0.9, 0.1), r(7), AT)
 
 
 @pytest.mark.parametrize("name", GRADIENTS)

@@ -301,12 +301,27 @@ def test_trees_and_triangulations_are_scipys_and_say_so_under_a_tape():
     triangles = space.Delaunay(T(V[:, :2]))
     assert int(triangles.find_simplex(T(V[:, :2].mean(0)))) >= 0
     assert space.Voronoi(V[:, :2]).vertices.shape[1] == 2
-    with pytest.raises(DTypeError, match=r"KDTree.*gradient"):
-        gg.grad(lambda x: gg.sum(space.KDTree(x).query(x)[0]))(T(A))
-    with pytest.raises(DTypeError, match=r"query.*gradient"):
-        gg.grad(lambda x: gg.sum(tree.query(x)[0]))(T(A))
+    with pytest.raises(DTypeError, match=r"sparse_distance_matrix.*gradient"):
+        gg.grad(lambda x: space.KDTree(x).sparse_distance_matrix(tree, 0.5)[0, 0])(T(A))
+    with pytest.raises(DTypeError, match=r"Delaunay.*gradient"):
+        gg.grad(lambda x: gg.sum(space.Delaunay(x).points))(T(V[:, :2]))
     with pytest.raises(sp.QhullError):
         space.Delaunay(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("options", [{}, {"k": 2, "p": 3.0}, {"k": [1, 3]}])
+@pytest.mark.parametrize("box", [None, 2.0])
+def test_distances_to_neighbours_have_gradients(options, box):
+    def distances(s, x, y):
+        return s.KDTree(x, boxsize=box).query(y, **options)[0]
+
+    points, at = RNG.random((7, 3)), RNG.random((4, 3))
+    _, tangent = gg.jvp(lambda x: distances(space, x, T(at)), [T(points)], [T(0 * points)])
+    assert not tangent.numpy().any()
+    np.testing.assert_allclose(distances(space, T(points), at), distances(sp, points, at))
+    check_grads(lambda x, y: distances(space, x, y), (points, at))
+    far = gg.grad(lambda y: gg.min(space.KDTree(points).query(y, 2, distance_upper_bound=0.1)[0]))
+    assert np.isfinite(far(T(points[:1] + 0.01))).all()
 
 
 ON_A_GPU = {
@@ -344,6 +359,12 @@ def test_searches_accept_arrays_of_a_gpu(cuda):
     distance, index = space.KDTree(points).query(points[:2])
     np.testing.assert_array_equal(index.numpy(), [0, 1])
     np.testing.assert_array_equal(distance.numpy(), [0, 0])
+    ours, host = (
+        gg.grad(lambda x, p=p: gg.sum(space.KDTree(p, boxsize=2).query(x)[0]))(p[:2] + 0.01)
+        for p in (points, T(A))
+    )
+    assert ours.device == cuda
+    np.testing.assert_allclose(ours.numpy(), host)
     rows, _ = gg.scipy.optimize.linear_sum_assignment(points)
     assert rows.device == cuda
     with pytest.raises(DTypeError, match=r"linear_sum_assignment.*gradient"):

@@ -15,20 +15,18 @@ from gpugrad.testing import check_grads
 G = gg.scipy.stats
 RNG = np.random.default_rng(0)
 
-NO_DERIVATIVE = {"ksone", "kstwo", "kstwobign", "landau", "levy_stable",
-                 "nchypergeom_fisher", "nchypergeom_wallenius", "poisson_binom",
-                 "studentized_range"}  # fmt: skip
-"""SciPy computes their densities in C, and nothing else is known of them here."""
+UNTRIED = {"kstwobign", "levy_stable", "nchypergeom_fisher", "poisson_binom"}
 
 FIXED = {  # parameters without a derivative: counts, orders of special functions, limits of cases
     "betabinom": "n", "betanbinom": "n", "binom": "n", "boltzmann": "N", "gausshyper": "abcz",
     "genhyperbolic": "p", "geninvgauss": "p", "hypergeom": "MnN", "irwinhall": "n",
-    "kappa4": "hk", "nhypergeom": "Mnr", "randint": ["low", "high"], "zipfian": "n",
+    "kappa4": "hk", "ksone": "n", "kstwo": "n", "nchypergeom_wallenius": "MnN",
+    "nhypergeom": "Mnr", "randint": ["low", "high"], "zipfian": "n",
 }  # fmt: skip
 SLOW = {"argus", "crystalball", "gausshyper", "kappa4", "ncf", "nct", "ncx2", "norminvgauss",
-        "rel_breitwigner"}  # fmt: skip
+        "rel_breitwigner", "studentized_range"}  # fmt: skip
 LAWS = {name: [float(a) for a in args] for name, args in [*distcont, *distdiscrete]
-        if isinstance(name, str) and name not in NO_DERIVATIVE}  # fmt: skip
+        if isinstance(name, str) and name not in UNTRIED}  # fmt: skip
 
 LAWS["fatiguelife"] = [2.0]  # SciPy's 29 has points too close to a limit for differences
 
@@ -46,6 +44,7 @@ ALL = [
                    "stats", "entropy")
     if name not in SLOW and (method in ("logcdf", "sf") or _has_formula(name, method))
 ]  # fmt: skip
+ALL += [pytest.param("studentized_range", m, marks=pytest.mark.slow) for m in ("pdf", "cdf")]
 
 
 def call(module, name, method, free):
@@ -219,8 +218,18 @@ def test_bad_parameters_are_nan_or_raise_as_in_scipy():
         G.gamma.rvs(-1.0)
     with pytest.raises(ValueError, match="size does not match"):
         G.norm.rvs([0.0, 1.0], size=3)
-    with pytest.raises(DTypeError, match="landau_pdf"):
-        gg.grad(G.landau.pdf)(1.0)
+    with pytest.raises(DTypeError, match="cut"):
+        gg.grad(lambda x: G.ppcc_max(x))(gg.asarray(X[:, 0]))
+
+
+def test_landaus_tails_have_exact_slopes():
+    x = np.array([-3.5, -2.0, 5.0, 1e4, 1e7])
+    law, point, slopes = S.landau, gg.asarray(x), []
+    for method in (G.landau.logcdf, G.landau.logsf):
+        slopes.append(gg.grad(lambda x, method=method: gg.sum(method(x)))(point))
+    np.testing.assert_allclose(slopes[0], law.pdf(x) / law.cdf(x), rtol=1e-6)
+    np.testing.assert_allclose(slopes[1], -law.pdf(x) / law.sf(x), rtol=1e-6)
+    assert float(gg.grad(G.landau.pdf)(-9.0)) == 0
 
 
 X, Y = RNG.uniform(0.5, 2, (7, 2)), RNG.uniform(0.5, 2, (7, 2))

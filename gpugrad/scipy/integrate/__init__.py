@@ -25,6 +25,7 @@ from scipy import integrate as _scipys
 from gpugrad.scipy.calling import public
 from gpugrad.scipy.integrate import initial_values, quadrature
 from gpugrad.scipy.integrate.initial_values import read
+from gpugrad.scipy.signatures import lazy
 
 _SAMPLED = ["cumulative_simpson", "cumulative_trapezoid", "fixed_quad", "newton_cotes", "romb"]
 _SAMPLED += ["simpson", "trapezoid"]
@@ -49,12 +50,4 @@ def _found(name: str) -> Any:
     return scipys if isinstance(scipys, type) else quadrature.passing(scipys)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value = _found(name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)

@@ -2,8 +2,7 @@
 
 The formulas are SciPy's own, read on Tensors: see `gpugrad.scipy.reading`. Where SciPy compiles or
 loops, gathers, polynomials and banded systems stand instead. So interpolators differentiate by the
-points where they are evaluated, by the values and by the knots. Names without a derivative here, as
-`UnivariateSpline`, are SciPy's and raise under a tape.
+points where they are evaluated, by the values and by the knots.
 
 >>> spline = gg.scipy.interpolate.CubicSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 4.0, 9.0])
 >>> print(gg.grad(lambda x: spline(x))(1.5))
@@ -26,11 +25,20 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy import sparse
-from gpugrad.scipy.calling import on_values
-from gpugrad.scipy.interpolate import fitpack, fitted, grids, piecewise, scattered, splines
+from gpugrad.scipy.calling import on_values, plain_values
+from gpugrad.scipy.interpolate import (
+    fitpack,
+    fitted,
+    grids,
+    piecewise,
+    scattered,
+    smoothed,
+    splines,
+)
 from gpugrad.scipy.interpolate.edits import EDITS
 from gpugrad.scipy.namespaces import MODULES, NUMPY, Names
 from gpugrad.scipy.reading import Reader, made_once
+from gpugrad.scipy.signatures import lazy
 from gpugrad.scipy.spatial import distance
 
 _HERE = "scipy.interpolate."
@@ -66,15 +74,21 @@ def _validated(x: Any, **options: Any) -> Tensor:
 
 
 def _splrep(x: Any, y: Any, *args: Any, **keywords: Any) -> Any:
-    """`splrep`: the spline through all points has gradients, a smoothed one has none."""
-    bound = inspect.signature(_scipys.splrep).bind(x, y, *args, **keywords)
-    k = bound.arguments.pop("k", 3)
-    options = [v for name, v in bound.arguments.items() if name not in ("x", "y", "quiet")]
-    smoothed = any(v is not None and np.any(np.asarray(v)) for v in options)
-    if smoothed or not 1 <= k <= 5 or len(x) <= k:
+    """`splrep`; of values if nothing follows the arguments, or an option is only FITPACK's."""
+    given = inspect.signature(_scipys.splrep).bind(x, y, *args, **keywords).arguments
+    k, w, s = given.get("k", 3), given.get("w"), given.get("s")
+    options = [v for name, v in given.items() if name not in ("x", "y", "w", "s", "k", "quiet")]
+    special = any(v is not None and np.any(np.asarray(v)) for v in options)
+    if special or not 1 <= k <= 5 or len(x) <= k or plain_values(x, y, w, s) is not None:
         return on_values(_scipys.splrep)(x, y, *args, **keywords)
-    made = _read("_bsplines").make_interp_spline(x, y, k)
-    return made.t, NUMPY.concatenate([made.c, NUMPY.zeros(k + 1, dtype=made.c.dtype)]), k
+    if w is None and not s:
+        made = _read("_bsplines").make_interp_spline(x, y, k)
+        t, c = made.t, made.c
+    else:
+        values = map(smoothed.host, (x, y, w))
+        tck, fp, *_ = _scipys.splrep(*values, k=k, s=s, full_output=True, quiet=True)
+        t, c, _ = smoothed.curve(*smoothed.prepared(x, y, w), tck, fp)
+    return t, NUMPY.concatenate([c, NUMPY.zeros(k + 1, dtype=c.dtype)]), k
 
 
 def _splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
@@ -149,9 +163,9 @@ def _on_device(function: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         own: Any = ()
-        if args and type(args[0]).__module__[:5] == "scipy":
+        if args and type(args[0]).__module__.startswith(("scipy", "gpugrad.scipy.interpolate")):
             held = getattr(args[0], "_delegate_to", args[0])  # since SciPy 1.18
-            own = (*vars(held).values(), getattr(held, "c", None))
+            own = (*vars(held).values(), getattr(held, "c", None), *getattr(held, "_tck", ()))
         for x in (*args, *keywords.values(), *own):
             if isinstance(x, Tensor):
                 with device(x.device):
@@ -171,33 +185,19 @@ def _class(cls: type) -> type:
     return cls
 
 
-def _values_class(cls: type) -> type:
-    """A class of SciPy's that gets values and returns Tensors; raises if that cuts a gradient."""
-    public = [name for name in dir(cls) if name[:1] != "_" or name in ("__init__", "__call__")]
-    methods = {
-        name: on_values(method)
-        for name in public
-        if callable(method := inspect.getattr_static(cls, name))
-        and not isinstance(method, (staticmethod, classmethod))
-        and method is not object.__init__
-    }
-    own = {"__doc__": cls.__doc__, "__module__": __name__, "passes_through": True}
-    return type(cls.__name__, (cls,), {**methods, **own})
-
-
 @functools.cache
 def _made() -> dict[str, Any]:
     """Functions and classes that stand for those that FITPACK and Qhull compute."""
     read = _read("_bsplines")
     make = read.make_interp_spline
-    home = Names("values", {n: _values_class(getattr(_scipys, n)) for n in _FITTED})
     make_splrep, make_splprep, splprep = fitpack.curve(make)
     return {
-        **fitted.classes(make, read.make_lsq_spline, _read("_fitpack_impl"), home),
+        **fitted.classes(make, read.make_lsq_spline, _read("_fitpack_impl")),
+        "CloughTocher2DInterpolator": scattered.CloughTocher2DInterpolator,
         "LinearNDInterpolator": scattered.LinearNDInterpolator,
         "NearestNDInterpolator": scattered.NearestNDInterpolator,
         "bisplev": fitpack.bisplev,
-        "griddata": scattered.griddata_with(_read("_interpolate").interp1d, _scipys),
+        "griddata": scattered.griddata_with(_read("_interpolate").interp1d),
         "insert": fitpack.insert,
         "make_smoothing_spline": fitpack.smoothing_spline(make),
         "make_splprep": make_splprep,
@@ -208,13 +208,7 @@ def _made() -> dict[str, Any]:
     }
 
 
-_FITTED = ["InterpolatedUnivariateSpline", "LSQUnivariateSpline", "RectBivariateSpline"]
-_FITTED.append("UnivariateSpline")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _found(name: str) -> Any:
     if name in _MODULES:
         value = getattr(_read(_MODULES[name]), name)
         value = _class(value) if isinstance(value, type) else _on_device(value)
@@ -222,11 +216,8 @@ def __getattr__(name: str) -> Any:
         value = _made()[name]
         value = _class(value) if isinstance(value, type) else _on_device(value)
     else:
-        value = getattr(_scipys, name)
-        value = _values_class(value) if isinstance(value, type) else on_values(value)
-    globals()[name] = value
+        value = on_values(getattr(_scipys, name))
     return value
 
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)

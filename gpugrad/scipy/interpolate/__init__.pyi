@@ -5,18 +5,31 @@ from gpugrad.scipy.interpolate import fitpack as fitpack
 from gpugrad.scipy.interpolate.fitted import (
     InterpolatedUnivariateSpline as InterpolatedUnivariateSpline,
 )
-from gpugrad.scipy.interpolate.fitted import LSQBivariateSpline as LSQBivariateSpline
 from gpugrad.scipy.interpolate.fitted import LSQUnivariateSpline as LSQUnivariateSpline
-from gpugrad.scipy.interpolate.fitted import RectBivariateSpline as RectBivariateSpline
 from gpugrad.scipy.interpolate.fitted import UnivariateSpline as UnivariateSpline
+from gpugrad.scipy.interpolate.scattered import (
+    CloughTocher2DInterpolator as CloughTocher2DInterpolator,
+)
 from gpugrad.scipy.interpolate.scattered import LinearNDInterpolator as LinearNDInterpolator
 from gpugrad.scipy.interpolate.scattered import NearestNDInterpolator as NearestNDInterpolator
+from gpugrad.scipy.interpolate.surfaces import BivariateSpline as BivariateSpline
+from gpugrad.scipy.interpolate.surfaces import LSQBivariateSpline as LSQBivariateSpline
+from gpugrad.scipy.interpolate.surfaces import LSQSphereBivariateSpline as LSQSphereBivariateSpline
+from gpugrad.scipy.interpolate.surfaces import RectBivariateSpline as RectBivariateSpline
+from gpugrad.scipy.interpolate.surfaces import (
+    RectSphereBivariateSpline as RectSphereBivariateSpline,
+)
+from gpugrad.scipy.interpolate.surfaces import SmoothBivariateSpline as SmoothBivariateSpline
+from gpugrad.scipy.interpolate.surfaces import (
+    SmoothSphereBivariateSpline as SmoothSphereBivariateSpline,
+)
 from scipy.interpolate import fitpack2 as fitpack2
 from scipy.interpolate import interpnd as interpnd
 from scipy.interpolate import interpolate as interpolate
 from scipy.interpolate import ndgriddata as ndgriddata
 from scipy.interpolate import polyint as polyint
 from scipy.interpolate import rbf as rbf
+from scipy.interpolate._interpolate import interp2d as interp2d
 
 __all__: list[str]
 
@@ -70,26 +83,6 @@ class BarycentricInterpolator:
 
     def __getattr__(self, name: str, /) -> Any: ...
 
-class BivariateSpline:
-    def __init__(self) -> None:
-        """Base class for bivariate splines."""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
-class CloughTocher2DInterpolator:
-    def __init__(
-        self,
-        points: Any,
-        values: Any,
-        fill_value: Any = ...,
-        tol: Any = 1e-06,
-        maxiter: Any = 400,
-        rescale: bool = False,
-    ) -> None:
-        """Piecewise cubic, C1 smooth, curvature-minimizing interpolator in N=2 dimensions."""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
 class CubicHermiteSpline:
     def __init__(self, x: Any, y: Any, dydx: Any, axis: Any = 0, extrapolate: Any = None) -> None:
         """Piecewise cubic interpolator to fit values and first derivatives (C1 smooth)."""
@@ -113,14 +106,6 @@ class FloaterHormannInterpolator:
 class KroghInterpolator:
     def __init__(self, xi: Any, yi: Any, axis: Any = 0) -> None:
         """Krogh interpolator (C∞ smooth)."""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
-class LSQSphereBivariateSpline:
-    def __init__(
-        self, theta: Any, phi: Any, r: Any, tt: Any, tp: Any, w: Any = None, eps: Any = 1e-16
-    ) -> None:
-        """Weighted least-squares bivariate spline approximation in spherical coordinates."""
 
     def __getattr__(self, name: str, /) -> Any: ...
 
@@ -171,22 +156,6 @@ class Rbf:
 
     def __getattr__(self, name: str, /) -> Any: ...
 
-class RectSphereBivariateSpline:
-    def __init__(
-        self,
-        u: Any,
-        v: Any,
-        r: Any,
-        s: Any = 0.0,
-        pole_continuity: bool = False,
-        pole_values: Any = None,
-        pole_exact: bool = False,
-        pole_flat: bool = False,
-    ) -> None:
-        """Bivariate spline approximation over a rectangular mesh on a sphere."""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
 class RegularGridInterpolator:
     def __init__(
         self,
@@ -200,31 +169,6 @@ class RegularGridInterpolator:
         solver_args: Any = None,
     ) -> None:
         """Interpolator of specified order on a rectilinear grid in N ≥ 1 dimensions."""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
-class SmoothBivariateSpline:
-    def __init__(
-        self,
-        x: Any,
-        y: Any,
-        z: Any,
-        w: Any = None,
-        bbox: Any = ...,
-        kx: Any = 3,
-        ky: Any = 3,
-        s: Any = None,
-        eps: Any = 1e-16,
-    ) -> None:
-        """Smooth bivariate spline approximation."""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
-class SmoothSphereBivariateSpline:
-    def __init__(
-        self, theta: Any, phi: Any, r: Any, w: Any = None, s: Any = 0.0, eps: Any = 1e-16
-    ) -> None:
-        """Smooth bivariate spline approximation in spherical coordinates."""
 
     def __getattr__(self, name: str, /) -> Any: ...
 
@@ -305,21 +249,6 @@ class interp1d:
 
     def __getattr__(self, name: str, /) -> Any: ...
 
-class interp2d:
-    def __init__(
-        self,
-        x: Any,
-        y: Any,
-        z: Any,
-        kind: str = "linear",
-        copy: bool = True,
-        bounds_error: bool = False,
-        fill_value: Any = None,
-    ) -> None:
-        """Class for 2D interpolation (deprecated and removed)"""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
 def interpn(
     points: Any,
     values: Any,
@@ -388,7 +317,7 @@ def splint(a: Any, b: Any, tck: Any, full_output: Any = 0) -> Any:
 
 def splprep(x: Any, *args: Any, **options: Any) -> Any: ...
 def splrep(x: Any, y: Any, *args: Any, **keywords: Any) -> Any:
-    """`splrep`: the spline through all points has gradients, a smoothed one has none."""
+    """`splrep`; of values if nothing follows the arguments, or an option is only FITPACK's."""
 
 def sproot(tck: Any, mest: int = 10) -> Any:
     """`scipy.interpolate.sproot`: Newton's method gives the roots their derivatives."""

@@ -19,13 +19,12 @@ from typing import Any
 from scipy import optimize as _optimize
 
 from gpugrad.scipy.optimize import differences, fits, minima, roots
+from gpugrad.scipy.signatures import lazy
 
 __all__ = sorted(n for n in _optimize.__all__ if n != "test")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _found(name: str) -> Any:
     named = {*minima.GLOBAL, *roots.BRACKETING}
     for module in (minima, roots, fits, differences):
         function = vars(module).get(name)
@@ -35,9 +34,7 @@ def __getattr__(name: str) -> Any:
             break
     else:
         function = differences.without_derivative(name)
-    globals()[name] = function
     return function
 
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)

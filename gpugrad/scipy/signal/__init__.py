@@ -18,8 +18,10 @@ from scipy import signal as _signal
 
 from gpugrad.scipy.calling import on_values, public
 from gpugrad.scipy.reading import Reader, made_once
-from gpugrad.scipy.signal.compiled import frames, modules, overlap_added
+from gpugrad.scipy.signal import splines
+from gpugrad.scipy.signal.compiled import frames, modules, overlap_added, states
 from gpugrad.scipy.signal.edits import EDITS
+from gpugrad.scipy.signatures import lazy
 
 __all__ = sorted(n for n in _signal.__all__ if n != "test")
 
@@ -41,23 +43,31 @@ _ON_VALUES = frozenset(
 
 @made_once
 def _reader() -> Reader:
-    return Reader("scipy.signal", modules(), EDITS, frames=frames, overlap_added=overlap_added)
+    evaluations = {
+        name: splines.evaluation(name, order)
+        for name, order in (("cspline1d_eval", 3), ("qspline1d_eval", 2))
+    }
+    return Reader(
+        "scipy.signal",
+        modules(),
+        EDITS,
+        {"scipy.signal._spline_filters": evaluations},
+        frames=frames,
+        overlap_added=overlap_added,
+        states=states,
+    )
 
 
-def __getattr__(name: str) -> Any:
+def _found(name: str) -> Any:
     if name == "windows":
         return importlib.import_module(f"{__name__}.windows")
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _ON_VALUES:
         value = on_values(getattr(_signal, name))
     else:
         value = public(
             getattr(_reader().read("scipy.signal._signal_api"), name), getattr(_signal, name)
         )
-    globals()[name] = value
     return value
 
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)

@@ -153,6 +153,21 @@ def overlap_added(parts: Tensor, hop: int, start: int, n: int) -> Tensor:
     return NUMPY.pad(x, [*sides, (before, n - before - x.shape[-1])])
 
 
+def states(a: Tensor, first: Tensor, inputs: Tensor) -> Tensor:
+    """Rows x_0 = first, x_i = x_(i-1) a + inputs_(i-1): in a few ops for each doubling of rows."""
+    return _recurrence(a, NUMPY.concatenate([first[None], inputs]))
+
+
+def _recurrence(a: Tensor, f: Tensor) -> Tensor:
+    n = f.shape[0]
+    if n == 1:
+        return f
+    odd = _recurrence(a @ a, f[1::2] + f[: n - 1 : 2] @ a)
+    even = NUMPY.concatenate([f[:1], f[2::2] + odd[: (n - 1) // 2] @ a])
+    pairs = NUMPY.stack([even[: n // 2], odd], axis=1).reshape((-1, f.shape[1]))
+    return NUMPY.concatenate([pairs, even[n // 2 :]])
+
+
 def _upfirdn(
     x: Any, flipped: Any, out: Any, up: int, down: int, axis: int, mode: int, value: Any
 ) -> None:
@@ -259,7 +274,10 @@ def modules() -> dict[str, Any]:
         },
     }
     of_images = {"rank_filter": _rank_filter, "convolve1d": _convolve_1d}
-    result = {"scipy.ndimage": Names("ndimage", of_images)}
+    result: dict[str, Any] = {
+        "scipy.ndimage": Names("ndimage", of_images),
+        "scipy.interpolate": importlib.import_module("gpugrad.scipy.interpolate"),
+    }
     for name, functions in ours.items():
         title = f"scipy.signal.{name}"
         module = importlib.import_module(title)

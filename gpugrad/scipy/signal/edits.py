@@ -90,6 +90,34 @@ EDITS: dict[str, dict[Any, Any]] = {
             )
         },
     },
+    "scipy.signal._ltisys": {  # all samples at once
+        "lsim": {
+            """        for i in range(1, n_steps):
+            xout[i] = xout[i-1] @ expAT_dt
+""": "        xout = states(expAT_dt, xout[0], np.zeros((n_steps - 1, n_states)))\n",
+            """        for i in range(1, n_steps):
+            xout[i] = xout[i-1] @ Ad + U[i-1] @ Bd
+""": "        xout = states(Ad, xout[0], U[:-1] @ Bd)\n",
+            """        for i in range(1, n_steps):
+            xout[i] = xout[i-1] @ Ad + U[i-1] @ Bd0 + U[i] @ Bd1
+""": "        xout = states(Ad, xout[0], U[:-1] @ Bd0 + U[1:] @ Bd1)\n",
+        },
+        "dlsim": {
+            """    for i in range(0, out_samples - 1):
+        xout[i+1, :] = (np.dot(system.A, xout[i, :]) +
+                        np.dot(system.B, u_dt[i, :]))
+        yout[i, :] = (np.dot(system.C, xout[i, :]) +
+                      np.dot(system.D, u_dt[i, :]))
+""": """    a, b, c, d = (np.asarray(m).T for m in (system.A, system.B, system.C, system.D))
+    xout = states(a, xout[0], u_dt[:out_samples - 1] @ b)
+    yout = xout @ c + u_dt[:out_samples] @ d
+""",
+            """    # Last point
+    yout[out_samples-1, :] = (np.dot(system.C, xout[out_samples-1, :]) +
+                              np.dot(system.D, u_dt[out_samples-1, :]))
+""": "",
+        },
+    },
     "scipy.signal._filter_design": {
         "_validate_sos": {
             "if not xp.all(sos[:, 3] == 1):": "if not holds(xp.all(sos[:, 3] == 1)):"  # traces

@@ -1,4 +1,4 @@
-"""Starting values of SciPy's recursive spline filters, and its separable filter, on Tensors.
+"""SciPy's spline filters on Tensors: starting values, the separable filter, and evaluation.
 
 The formulas are those of SciPy's C code: sums over the mirrored signal, cut where a weight falls
 below the precision. They have gradients by the signal and by the roots.
@@ -6,13 +6,16 @@ below the precision. They have gradients by the signal and by the roots.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import signal as scipys
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.scipy import ndimage
 from gpugrad.scipy.namespaces import NUMPY
 
 
@@ -105,3 +108,19 @@ def separable_filter(image: Tensor, row: Tensor, column: Tensor) -> Tensor:
         y = xp.rate_filter(xp.astype(h, x.dtype), x)[..., m - 1 : x.shape[-1]]
         image = NUMPY.moveaxis(y, -1, axis)
     return image
+
+
+def evaluation(name: str, order: int) -> Callable[..., Any]:
+    """`cspline1d_eval` or `qspline1d_eval`: at points mirrored into the signal."""
+
+    @functools.wraps(getattr(scipys, name))
+    def call(cj: Any, newx: Any, dx: Any = 1.0, x0: Any = 0) -> Tensor:
+        x, c = (NUMPY.asarray(newx) - x0) / dx, NUMPY.asarray(cj)
+        if c.size == 0 and x.size:
+            raise ValueError("Spline coefficients 'cj' must not be empty.")
+        last = c.shape[0] - 1
+        x = NUMPY.abs(x) % (2 * last)
+        x = NUMPY.where(x > last, 2 * last - x, x)
+        return ndimage.map_coordinates(c, x[None], order=order, mode="nearest", prefilter=False)
+
+    return call

@@ -12,19 +12,15 @@ from scipy.signal import windows as _windows
 
 from gpugrad.scipy.calling import public
 from gpugrad.scipy.signal import _reader
+from gpugrad.scipy.signatures import lazy
 
 __all__ = sorted(_windows.__all__)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = public(
+def _found(name: str) -> Any:
+    return public(
         getattr(_reader().read("scipy.signal.windows._windows"), name), getattr(_windows, name)
     )
-    globals()[name] = value
-    return value
 
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)

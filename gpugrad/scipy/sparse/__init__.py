@@ -13,10 +13,9 @@ size of the full array. `linalg` solves systems and differentiates the solutions
 
 from __future__ import annotations
 
-from typing import Any
-
 from scipy import sparse as _scipys
 
+from gpugrad.scipy.signatures import lazy
 from gpugrad.scipy.sparse import arrays, construct, csgraph, linalg
 
 _NAMES = {**vars(construct), **vars(arrays), "csgraph": csgraph, "linalg": linalg}
@@ -24,11 +23,4 @@ _NAMES |= {name: getattr(_scipys, name) for name in ("SparseEfficiencyWarning", 
 __all__ = sorted({"csgraph", "linalg"}.union(_scipys.__all__).intersection(_NAMES))
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _NAMES[name]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _NAMES.__getitem__)

@@ -24,6 +24,7 @@ from scipy.stats._multivariate import multi_rv_generic as _multi_rv_generic
 
 from gpugrad.numpy.random import seeded_rng
 from gpugrad.scipy.calling import on_values, public
+from gpugrad.scipy.signatures import lazy
 from gpugrad.scipy.stats import searched
 from gpugrad.scipy.stats.modules import READ, reader
 
@@ -103,9 +104,7 @@ class _Compiled:
         return on_values(self._scipys.rvs)(*args, random_state=rng, **keywords)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _found(name: str) -> Any:
     scipys = getattr(_stats, name)
     home = getattr(scipys, "__module__", "") or ""
     if isinstance(scipys, _rv_generic):
@@ -122,9 +121,7 @@ def __getattr__(name: str) -> Any:
         value = _Multivariate(ours, scipys) if several else public(ours, scipys)
     else:
         value = on_values(scipys)
-    globals()[name] = value
     return value
 
 
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _found)

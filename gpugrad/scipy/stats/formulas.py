@@ -12,7 +12,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.ops.special import inverses
 from gpugrad.scipy import special as _special
 from gpugrad.scipy.namespaces import NUMPY
-from gpugrad.scipy.stats import counts
+from gpugrad.scipy.stats import counts, sampled
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
 from gpugrad.scipy.stats.common import attached, double
 from gpugrad.scipy.stats.discrete import rv_discrete
@@ -321,7 +321,16 @@ def _skellam_logpmf(self: Any, k: Any, mu1: Any, mu2: Any) -> Any:
     return math.log(2) + _noncentral_chi2(2 * mean, 2 * (1 + xp.abs(k)), 2 * other)
 
 
+def _sampled(method: Callable[..., Any]) -> dict[str, Any]:
+    return {**_HOSTED, **{f"_{name}": method(name) for name in ("pdf", "cdf", "sf")}}
+
+
 FORMULAS: dict[str, dict[str, Any]] = {
+    "ksone_gen": _sampled(sampled.kolmogorov_method),
+    "kstwo_gen": _sampled(sampled.kolmogorov_method),
+    "landau_gen": _sampled(sampled.landau_method),
+    "nchypergeom_wallenius_gen": {"_pmf": sampled.wallenius_pmf, **_SUMMED, **_MOMENTS, **_ENTROPY},
+    "studentized_range_gen": {**_HOSTED, **_INTEGRALS, **sampled.RANGE},
     "nchypergeom_fisher_gen": {"_logpmf": counts.fisher_logpmf, "_pmf": rv_discrete._pmf},
     "poisson_binom_gen": {
         **_SUMMED,

@@ -6,10 +6,9 @@ the same function solves, with the same preconditioner.
 
 from __future__ import annotations
 
-from typing import Any
-
 from scipy.sparse import linalg as _scipys
 
+from gpugrad.scipy.signatures import lazy
 from gpugrad.scipy.sparse.linalg import functions, iterative, operators, spectral, systems
 
 _PARTS = (operators, iterative, functions, spectral, systems)
@@ -19,11 +18,4 @@ _NAMES |= {name: getattr(_scipys, name) for name in _OF_SCIPY}
 __all__ = sorted({*_scipys.__all__}.intersection(_NAMES))
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _NAMES[name]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(globals(), _NAMES.__getitem__)
