@@ -136,6 +136,32 @@ def test_a_smoothed_spline_has_scipys_values_and_gradients(name):
     assert 0 < np.abs(slope.numpy()).max() < 0.1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Univariate", "splrep", "Rect", "Sphere"])
+def test_slopes_of_a_smoothed_spline_are_those_of_scipys_fits(name):
+    call, *arrays = SMOOTHED[name]
+    *fixed, z = arrays[:2] if name in ("Univariate", "splrep") else arrays
+    rest = [arrays[2]] if len(arrays) == 3 else []
+    jump = np.random.default_rng(1).normal(size=z.shape)
+
+    def fit(f, z):
+        return call(f, *fixed, z, *rest)
+
+    _, slope = gg.jvp(lambda z: fit(gg.scipy.interpolate, z), [gg.asarray(z)], [gg.asarray(jump)])
+    ends = [np.asarray(fit(scipy.interpolate, z + 1e-3 * sign * jump)) for sign in (1, -1)]
+    error = np.linalg.norm((ends[0] - ends[1]) / 2e-3 - slope.numpy())
+    assert error < 0.01 * np.linalg.norm(slope.numpy())  # more if SciPy moves a knot between them
+
+
+def test_a_fit_that_is_no_smoothed_spline_raises():
+    def fit(r):
+        sphere = gg.scipy.interpolate.SmoothSphereBivariateSpline(*BALL, r, s=20.0)
+        return gg.sum(sphere.ev(AT, AT))
+
+    with pytest.raises(gg.errors.DTypeError, match="smaller s"):
+        gg.grad(fit)(gg.asarray(ON_BALL))
+
+
 def test_a_smoothed_fit_has_exact_derivatives():
     t, at = np.r_[[0.0] * 4, 0.3, 0.4, 0.8, [1.0] * 4], gg.asarray(np.linspace(0, 1, 12))
     rough = smoothed.jumps(gg.asarray(t), 3)

@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import DTypeError
 from gpugrad.scipy.interpolate import fitpack
 from gpugrad.scipy.namespaces import NUMPY
 
@@ -57,6 +58,9 @@ def penalized(
         residual: the sum of squares for coefficients.
         known: SciPy's coefficients, which the result has as values; None for its own.
         fp: SciPy's residual.
+
+    Raises:
+        DTypeError: no mu gives that residual.
     """
 
     def excess(log: float) -> float:
@@ -65,6 +69,11 @@ def penalized(
 
     log: Any = -30.0
     if excess(log) < -1e-9 * fp:
+        if excess(30.0) < 0:
+            raise DTypeError(
+                "SciPy's fit at so large an s is no smoothed spline on its knots, so it has no "
+                "derivative here: choose a smaller s, or fit gg.stop_gradient(values)."
+            )
         log = brentq(excess, log, 30.0, xtol=1e-13)
         slope = (excess(log + 1e-4) - excess(log - 1e-4)) / 2e-4
         for _ in range(2):  # each step makes one more order of the derivatives right
