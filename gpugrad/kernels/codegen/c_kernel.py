@@ -57,6 +57,9 @@ SHORT = 6
 """Columns of a row, at least, for functions such as exp: with fewer, a vector of elements of
 several rows takes less time, although it is read one by one."""
 
+FEW = 12
+"""Values of a loop, at most, that are summed in four parts: it is written four times."""
+
 STRIP = 4096
 """Elements that one sum adds up, before it is added to the sum of a range."""
 
@@ -306,6 +309,7 @@ class CKernel:
         inside: Sequence[str],
         known: set[Code],
         kept: set[Code],
+        in_four: bool = False,
     ) -> list[str]:
         """Lines of a loop over columns, after the values of the row that it reads."""
         needed = self._code.body.needed(results, known | kept)
@@ -325,6 +329,8 @@ class CKernel:
                 lines.append(f"store<N>(b_{code.name} + j, {code.name});")
         block = "\n".join(["", *lines, *inside, ""])
         call, params, rest = f"each_block<N, {self._length()}>", "long j, auto n", ""
+        if in_four:
+            call, params = call.replace("block", "block_of_four"), f"{params}, int k"
         if self._any_length:
             arrays = [(f"{type_of(r.value.dtype)}*", f"o{r.k}") for r in self._code.results]
             arrays += [(f"const {type_of(i.dtype)}*", f"p{i.k}") for i in read]
@@ -355,16 +361,25 @@ class CKernel:
     def _reduce(self, some: Sequence[Reduction], known: set[Code], kept: set[Code]) -> list[str]:
         """Lines that reduce values along the row."""
         before, inside, after = [], [], []
+        stop, values = self._width, [r.of for r in some]
+        in_four = self._waits(values, known | kept)
         for r in some:
             t, name, functor = type_of(r.of.dtype), r.code.value, f"{r.functor}()"
-            rest = r.neutral(t)
-            before.append(f"V<{t}, N> all_{name} = {rest};")
-            inside.append(
-                f"all_{name}.of = {functor}(all_{name}.of, first({r.of.name}, {rest}, n).of);"
-            )
-            after.append(f"const V<{t}, N> {name} = over_lanes({functor}, all_{name});")
-        stop, values = self._width, [r.of for r in some]
-        return [*before, *self._loop("0", stop, values, inside, known, kept), *after]
+            rest, total = r.neutral(t), f"all_{r.code.value}"
+            four = f"[4] = {{{', '.join([rest] * 4)}}}" if in_four else f" = {rest}"
+            before.append(f"V<{t}, N> {total}{four};")
+            after.append(f"const V<{t}, N> {name} = over_lanes({functor}, {total});")
+            total += "[k]" * in_four
+            inside.append(f"{total}.of = {functor}({total}.of, first({r.of.name}, {rest}, n).of);")
+        loop = self._loop("0", stop, values, inside, known, kept, in_four)
+        return [*before, *loop, *after]
+
+    def _waits(self, results: Iterable[Code], known: set[Code]) -> bool:
+        """Whether a loop of long rows computes little, so that a sum waits for the one before."""
+        codes = [c for c in self._code.body.needed(results, known) if c in self._by_column]
+        return (
+            self._columns >= 4 * MOST_LANES and len(codes) <= FEW and not any(map(is_costly, codes))
+        )
 
     def _written(self) -> list[str]:
         if self._any_length:
