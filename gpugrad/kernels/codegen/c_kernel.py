@@ -39,6 +39,7 @@ from gpugrad.kernels.codegen import one_element
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.codegen.cpp import CPP, HEAD, is_costly, lanes, stored, type_of
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
+from gpugrad.kernels.codegen.short_rows import columns_of, has_short_rows, over_rows
 from gpugrad.kernels.codegen.sizes import Sizes, is_share
 
 RANGE = 16_384
@@ -99,6 +100,9 @@ class CKernel:
         self.outs = [r.value for r in (*code.results, *code.sums)]
         self._check()
         self._long = self._is_one_row()
+        if not self._long and has_short_rows(kernel):
+            self._code, self._long = over_rows(kernel, columns_of(kernel)), True
+            code = self._code
         if self._long:
             self._rows, self._columns = 1, code.rows * code.columns
         self.n = self._columns if self._long else self._rows
@@ -131,11 +135,11 @@ class CKernel:
         """Whether each element of these inputs is read for the element of that place alone."""
         ids = set(map(id, values))
         inputs = [i for i in self._code.inputs if id(i.value) in ids]
-        return all(self._is_whole(i) and self._reads_columns(i) for i in inputs)
+        return all(i.part is None and self._is_whole(i) and self._reads_columns(i) for i in inputs)
 
     def writes_in_order(self, v: Any) -> bool:
         """Whether a result has an element for each element of the kernel, in order."""
-        return any(v is r.value for r in self._code.full)
+        return any(v is r.value and r.step == 1 for r in self._code.full)
 
     def _check(self) -> None:
         """Raise NoCodeError for what vectors cannot do."""
@@ -228,11 +232,11 @@ class CKernel:
 
     def _text(self) -> str:
         of = self._code
-        types = [type_of(i.dtype) for i in of.inputs]
+        types = [type_of(v.dtype) for v in self.inputs]
         lines = [f"const {t}* p{k} = (const {t}*)p[{k}];" for k, t in enumerate(types)]
-        for r in of.results:
-            t = type_of(r.value.dtype)
-            lines.append(f"{t}* o{r.k} = ({t}*)p[{len(types) + r.k}];")
+        for k, v in enumerate(self.outs[: len(self.outs) - len(of.sums)]):
+            t = type_of(v.dtype)
+            lines.append(f"{t}* o{k} = ({t}*)p[{len(types) + k}];")
         for s in of.sums:
             t = type_of(s.code.dtype)
             lines.append(f"{t}* s{s.k} = ({t}*)(part + {self._place(s)});")
@@ -268,7 +272,8 @@ class CKernel:
                 lines.append(f"alignas(64) {type_of(c.dtype)} b_{c.name}[{room}];")
             lines.append("for (long row = from; row < to; ++row) {")
         lines += [
-            f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[{'0' if self._long else self._row(i)}];"
+            f"const {CPP.type(i.dtype)} {i.name} = "
+            f"{i.pointer}[{'0' if self._long else self._row(i)}];"
             for i in of.inputs
             if not self._reads_columns(i)
         ]
@@ -317,7 +322,7 @@ class CKernel:
         codes = [c for c in needed if c in self._by_column]
         direct = {c for code in codes for c in code.args} | set(results)
         read = [i for i in self._code.read_by(codes) if self._reads_columns(i)]
-        lines = [f"const {CPP.type(i.dtype)} x{i.k} = {self._loaded(i)};" for i in read]
+        lines = [f"const {CPP.type(i.dtype)} {i.name} = {self._loaded(i)};" for i in read]
         lines += [
             f"const {CPP.type(c.dtype)} {c.name} = load<N, N>(b_{c.name} + j);"
             for c in sorted(kept & direct, key=_name)
@@ -348,11 +353,11 @@ class CKernel:
             t = type_of(i.dtype)
             return (
                 f"each_lane<{t}, N>([&](long k) {{ const long e = j + k < {last} ? j + k : "
-                f"{last}, row = e / {columns}; return p{i.k}[{i.row} + e % {columns} * {i.column}];"
-                " })"
+                f"{last}, row = e / {columns}; "
+                f"return {i.pointer}[{i.row} + e % {columns} * {i.column}]; }})"
             )
         offset = "" if self._long or i.row == "0" else f"{self._row(i)} + "
-        return f"load<N>(p{i.k} + {offset}j, n)"
+        return f"load<N>({i.pointer} + {offset}j, n)"
 
     def _row(self, i: Input) -> str:
         """The offset of a row of an input."""
@@ -377,16 +382,18 @@ class CKernel:
     def _waits(self, results: Iterable[Code], known: set[Code]) -> bool:
         """Whether a loop of long rows computes little, so that a sum waits for the one before."""
         codes = [c for c in self._code.body.needed(results, known) if c in self._by_column]
-        return (
-            self._columns >= 4 * MOST_LANES and len(codes) <= FEW and not any(map(is_costly, codes))
-        )
+        few = len(codes) <= FEW and not any(map(is_costly, codes))
+        return few and (self._varies or self._columns >= 4 * MOST_LANES)
 
     def _written(self) -> list[str]:
         if self._any_length:
             return [f"store<N>(o{r.k}, {r.code.name});" for r in self._code.results]
         row = "" if self._long else f"row * {self._width} + "
         return [
-            f"store(o{r.k} + {row}j, {stored(r.code, r.value.dtype)}, n);" for r in self._code.full
+            f"store(o{r.k} + {row}j, {stored(r.code, r.value.dtype)}, n);"
+            if r.step == 1
+            else f"store_apart<{r.step}>(o{r.k} + {r.at}, j, {stored(r.code, r.value.dtype)}, n);"
+            for r in self._code.full
         ]
 
     def _summed(self) -> list[str]:

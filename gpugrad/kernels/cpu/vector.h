@@ -198,6 +198,16 @@ template <class T, int N> INLINE void store(T* p, V<T, N> v, long n) {
   __builtin_memcpy(p, lanes, n * sizeof(T));
 }
 
+// The first n elements to places from j on, STEP elements apart.
+template <long STEP, class T, int N, class C> INLINE void store_apart(T* p, long j, V<T, N> v, C n) {
+  T lanes[N];
+  store<N>(lanes, v);
+  long count = N;
+  if constexpr (__is_same(C, long)) count = n;
+  else count = C::value;
+  for (long k = 0; k < count; ++k) p[(j + k) * STEP] = lanes[k];
+}
+
 // Calls block(out, p...) with the addresses of vectors from `from` on; the last one may be shorter.
 template <int N, class F, class O, class... P>
 INLINE void each_vector(long from, long to, F block, O* out, const P*... p) {
