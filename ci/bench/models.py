@@ -187,8 +187,8 @@ def makers(name: str) -> dict[str, Any]:
         contestants["gpugrad, loop"] = functools.partial(with_gpugrad, "LSTM")
     if installed("torch"):
         contestants["torch, eager"] = functools.partial(with_torch, name, compiled=False)
-    # it compiles no gradient inside of a loss, and no sparse one
-    if torch_compiles(False) and name not in ("PINN", "DLRM"):
+    # it compiles no gradient inside of a loss, no sparse one, and long loops for minutes
+    if torch_compiles(False) and name not in ("PINN", "DLRM", "n-body", "heat equation"):
         contestants["torch.compile"] = functools.partial(with_torch, name, compiled=True)
     if jax_runs(False):
         contestants["jax.jit"] = functools.partial(with_jax, name)

@@ -141,6 +141,40 @@ def test_reductions_along_rows_over_rows_and_of_all(shape, dtype, rng):
     check(f, normal(rng, *shape, dtype=dtype), tolerance=5e-6)
 
 
+@pytest.mark.thin(6)
+@pytest.mark.parametrize("rows", [37, 3000])
+@pytest.mark.parametrize(("columns", "dtype"), [(2, np.float64), (3, np.float32), (4, np.float32)])
+def test_short_rows_are_vectors_of_rows(rows, columns, dtype, rng):
+    x, y = (normal(rng, rows, columns, dtype=dtype) for _ in range(2))
+    row, each = normal(rng, columns, dtype=dtype), normal(rng, rows, 1, dtype=dtype)
+
+    def f(x, y):
+        apart = x - y * row
+        size = gg.sqrt(gg.sum(apart * apart, axis=-1, keepdims=True))
+        peak, least = gg.max(x, axis=1), gg.min(gg.where(y > 0, x, y), axis=1)
+        near = gg.sum((x[:20, None] - y[None, :30]) ** 2, axis=-1)
+        return apart / size * each, size, gg.astype(apart > peak[:, None], "int32"), least, near
+
+    assert "store_apart" in check(f, x, y)._compiled.source
+
+
+def test_sums_over_axes_but_the_last_are_in_a_loop_in_c(monkeypatch, rng):
+    x, calls = normal(rng, 4, 5, 3), []
+    monkeypatch.setattr(c_program, "_can_be_left", lambda step: calls.append(step.name))
+
+    def step(state, k):
+        parts = [gg.mean(x * state, axis=a, keepdims=True) for a in (0, 1, (0, 1))]
+        parts += [gg.sum(x - state, axis=a) for a in (0, 1, (0, 1))]
+        return gg.tanh(sum(gg.mean(p) for p in parts)) + k, parts
+
+    def f(x):
+        return gg.scan(step, gg.ones((), "float32"), gg.arange(20, dtype="float32"))[1]
+
+    for a, b in zip(gg.function(f)(x), f(x), strict=True):
+        near(a, b.numpy(), 1e-5)
+    assert not calls
+
+
 def test_maxima_of_nan_and_infinity():
     rows = [[1, np.nan, 2], [np.inf, 1, np.nan], [-np.inf] * 3, [3, 2, np.inf]]
     x = gg.constant(np.array(rows, np.float32))

@@ -14,6 +14,7 @@ from gpugrad.function.cpu import c_program
 from gpugrad.function.cpu.blocks import Group
 from gpugrad.kernels.cpu import elementwise, ufuncs
 from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.ops.nn import normalization
 
 pytestmark = needs_compiler
 
@@ -87,6 +88,27 @@ def test_a_traced_step_takes_no_more_memory(name, monkeypatch):
 
     assert peak(traced) <= 1.05 * peak(STEPS[name]) + 20_000
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-5])
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_squares_of_scaled_elements_are_not_subnormal(dtype, eps):
+    x = np.random.default_rng(0).standard_normal((4, 5, 6)).astype(dtype)
+    with np.errstate(under="raise", over="ignore", invalid="ignore"):  # an underflow takes long
+        for axis in (-1, (0, 2)):
+            _, mean_square = normalization._moments(np, x, axis)
+            normalization._lengths(np, mean_square, x.dtype, eps)
+
+
+@pytest.mark.parametrize(
+    ("f", "width", "in_four"), [(gg.sum, 64, True), (gg.max, 1000, True), (gg.sum, 40, False)]
+)
+def test_a_sum_of_long_rows_does_not_wait_for_each_addition(f, width, in_four, monkeypatch):
+    texts = []
+    monkeypatch.setattr(c_program.CProgram, "load", lambda self: texts.append(self.source))
+    monkeypatch.setattr(PLAN, "is_worth_compiling", lambda *args: True)
+    gg.function(lambda x: f(2 * x, -1))(gg.ones((3, width), "float32"))
+    assert ("each_block_of_four" in texts[0]) == in_four
 
 
 def test_steps_that_share_no_values_are_not_run_in_blocks(monkeypatch):

@@ -10,7 +10,7 @@ from networks.sequences import block, block_shapes
 
 def norms(shapes):
     """The shapes of the normalizations after convolutions."""
-    return {f"{name} norm": (2, s[0]) for name, s in shapes.items() if len(s) == 4}
+    return {f"{name} norm": (2, s[0]) for name, s in shapes.items() if len(s) > 3}
 
 
 class Classifier(Model):

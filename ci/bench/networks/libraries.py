@@ -15,6 +15,7 @@ def of_gpugrad() -> Any:
         reshape, permute, mean = gg.reshape, gg.permute_dims, gg.mean
         relu, relu6, silu, sigmoid, tanh = gg.nn.relu, gg.nn.relu6, gg.nn.silu, gg.sigmoid, gg.tanh
         exp, softplus, softmax = gg.exp, gg.nn.softplus, gg.softmax
+        sum, sqrt, top_k = gg.sum, gg.sqrt, gg.top_k
         cross_entropy, segment_sum = gg.nn.cross_entropy, gg.segment_sum
 
         def norm(x, w):
@@ -27,7 +28,11 @@ def of_gpugrad() -> Any:
             return gg.nn.group_norm(x, w[0], w[1], num_groups=groups)
 
         def conv(x, w, stride, groups=1):
-            return gg.nn.conv2d(x, w, stride=stride, padding=w.shape[-1] // 2, groups=groups)
+            function = gg.nn.conv2d if x.ndim == 4 else gg.nn.conv3d
+            return function(x, w, stride=stride, padding=w.shape[-1] // 2, groups=groups)
+
+        def pad(x):
+            return gg.pad(x, 1)
 
         def twice_as_large(x):
             return gg.nn.interpolate(x, scale_factor=2)
@@ -72,6 +77,7 @@ def of_torch() -> Any:
     class Torch:
         reshape, permute = torch.reshape, torch.permute
         mean, exp, softplus = torch.mean, torch.exp, F.softplus
+        sum, sqrt, top_k = torch.sum, torch.sqrt, torch.topk
         relu, relu6, silu = torch.relu, F.relu6, F.silu
         sigmoid, tanh, cross_entropy = torch.sigmoid, torch.tanh, F.cross_entropy
         gelu = functools.partial(F.gelu, approximate="tanh")
@@ -87,7 +93,11 @@ def of_torch() -> Any:
             return F.group_norm(x, groups, w[0], w[1])
 
         def conv(x, w, stride, groups=1):
-            return F.conv2d(x, w, stride=stride, padding=w.shape[-1] // 2, groups=groups)
+            function = F.conv2d if x.ndim == 4 else F.conv3d
+            return function(x, w, stride=stride, padding=w.shape[-1] // 2, groups=groups)
+
+        def pad(x):
+            return F.pad(x, (1, 1, 1, 1))
 
         def twice_as_large(x):
             return F.interpolate(x, scale_factor=2)
@@ -134,13 +144,15 @@ def of_jax() -> Any:
         reshape, permute, mean, exp = jnp.reshape, jnp.transpose, jnp.mean, jnp.exp
         relu, relu6, silu, sigmoid = jax.nn.relu, jax.nn.relu6, jax.nn.silu, jax.nn.sigmoid
         softplus, softmax, tanh = jax.nn.softplus, jax.nn.softmax, jnp.tanh
+        sum, sqrt, top_k = jnp.sum, jnp.sqrt, jax.lax.top_k
         gelu = jax.nn.gelu  # by tanh, unless told otherwise
 
         def norm(x, w):
             return standardized(x, w, -1, -1)
 
         def batch_norm(x, w):
-            return standardized(x, w, (0, 2, 3), (1, -1, 1, 1))
+            axes = tuple(range(2, x.ndim))
+            return standardized(x, w, (0, *axes), (1, -1, *(1 for _ in axes)))
 
         def group_norm(x, w, groups):
             y = x.reshape(x.shape[0], groups, -1)
@@ -149,10 +161,14 @@ def of_jax() -> Any:
             return y * w[0].reshape(-1, 1, 1) + w[1].reshape(-1, 1, 1)
 
         def conv(x, w, stride, groups=1):
-            pads = [(w.shape[-1] // 2,) * 2] * 2
+            n = x.ndim - 2
+            pads = [(w.shape[-1] // 2,) * 2] * n
             return jax.lax.conv_general_dilated(
-                x, w, (stride, stride), pads, feature_group_count=groups
+                x, w, (stride,) * n, pads, feature_group_count=groups
             )
+
+        def pad(x):
+            return jnp.pad(x, 1)
 
         def twice_as_large(x):
             return jnp.repeat(jnp.repeat(x, 2, 2), 2, 3)

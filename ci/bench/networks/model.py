@@ -64,7 +64,7 @@ class Model:
                 return np.stack([np.ones(shape[1:]), np.zeros(shape[1:])])
             if "bias" in name:
                 return np.zeros(shape)
-            n = math.prod(shape[1:]) if len(shape) == 4 else shape[0]
+            n = math.prod(shape[1:]) if len(shape) > 3 else shape[0]
             return rng.standard_normal(shape) * (self.scale or (2 / n) ** 0.5)
 
         shapes = self.shapes().items()

@@ -39,6 +39,7 @@ from gpugrad.kernels.codegen import one_element
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.codegen.cpp import CPP, HEAD, is_costly, lanes, stored, type_of
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
+from gpugrad.kernels.codegen.short_rows import columns_of, has_short_rows, over_rows
 from gpugrad.kernels.codegen.sizes import Sizes, is_share
 
 RANGE = 16_384
@@ -56,6 +57,9 @@ WIDE = 512
 SHORT = 6
 """Columns of a row, at least, for functions such as exp: with fewer, a vector of elements of
 several rows takes less time, although it is read one by one."""
+
+FEW = 12
+"""Values of a loop, at most, that are summed in four parts: it is written four times."""
 
 STRIP = 4096
 """Elements that one sum adds up, before it is added to the sum of a range."""
@@ -96,6 +100,9 @@ class CKernel:
         self.outs = [r.value for r in (*code.results, *code.sums)]
         self._check()
         self._long = self._is_one_row()
+        if not self._long and has_short_rows(kernel):
+            self._code, self._long = over_rows(kernel, columns_of(kernel)), True
+            code = self._code
         if self._long:
             self._rows, self._columns = 1, code.rows * code.columns
         self.n = self._columns if self._long else self._rows
@@ -128,11 +135,11 @@ class CKernel:
         """Whether each element of these inputs is read for the element of that place alone."""
         ids = set(map(id, values))
         inputs = [i for i in self._code.inputs if id(i.value) in ids]
-        return all(self._is_whole(i) and self._reads_columns(i) for i in inputs)
+        return all(i.part is None and self._is_whole(i) and self._reads_columns(i) for i in inputs)
 
     def writes_in_order(self, v: Any) -> bool:
         """Whether a result has an element for each element of the kernel, in order."""
-        return any(v is r.value for r in self._code.full)
+        return any(v is r.value and r.step == 1 for r in self._code.full)
 
     def _check(self) -> None:
         """Raise NoCodeError for what vectors cannot do."""
@@ -225,11 +232,11 @@ class CKernel:
 
     def _text(self) -> str:
         of = self._code
-        types = [type_of(i.dtype) for i in of.inputs]
+        types = [type_of(v.dtype) for v in self.inputs]
         lines = [f"const {t}* p{k} = (const {t}*)p[{k}];" for k, t in enumerate(types)]
-        for r in of.results:
-            t = type_of(r.value.dtype)
-            lines.append(f"{t}* o{r.k} = ({t}*)p[{len(types) + r.k}];")
+        for k, v in enumerate(self.outs[: len(self.outs) - len(of.sums)]):
+            t = type_of(v.dtype)
+            lines.append(f"{t}* o{k} = ({t}*)p[{len(types) + k}];")
         for s in of.sums:
             t = type_of(s.code.dtype)
             lines.append(f"{t}* s{s.k} = ({t}*)(part + {self._place(s)});")
@@ -265,7 +272,8 @@ class CKernel:
                 lines.append(f"alignas(64) {type_of(c.dtype)} b_{c.name}[{room}];")
             lines.append("for (long row = from; row < to; ++row) {")
         lines += [
-            f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[{'0' if self._long else self._row(i)}];"
+            f"const {CPP.type(i.dtype)} {i.name} = "
+            f"{i.pointer}[{'0' if self._long else self._row(i)}];"
             for i in of.inputs
             if not self._reads_columns(i)
         ]
@@ -306,6 +314,7 @@ class CKernel:
         inside: Sequence[str],
         known: set[Code],
         kept: set[Code],
+        in_four: bool = False,
     ) -> list[str]:
         """Lines of a loop over columns, after the values of the row that it reads."""
         needed = self._code.body.needed(results, known | kept)
@@ -313,7 +322,7 @@ class CKernel:
         codes = [c for c in needed if c in self._by_column]
         direct = {c for code in codes for c in code.args} | set(results)
         read = [i for i in self._code.read_by(codes) if self._reads_columns(i)]
-        lines = [f"const {CPP.type(i.dtype)} x{i.k} = {self._loaded(i)};" for i in read]
+        lines = [f"const {CPP.type(i.dtype)} {i.name} = {self._loaded(i)};" for i in read]
         lines += [
             f"const {CPP.type(c.dtype)} {c.name} = load<N, N>(b_{c.name} + j);"
             for c in sorted(kept & direct, key=_name)
@@ -325,6 +334,8 @@ class CKernel:
                 lines.append(f"store<N>(b_{code.name} + j, {code.name});")
         block = "\n".join(["", *lines, *inside, ""])
         call, params, rest = f"each_block<N, {self._length()}>", "long j, auto n", ""
+        if in_four:
+            call, params = call.replace("block", "block_of_four"), f"{params}, int k"
         if self._any_length:
             arrays = [(f"{type_of(r.value.dtype)}*", f"o{r.k}") for r in self._code.results]
             arrays += [(f"const {type_of(i.dtype)}*", f"p{i.k}") for i in read]
@@ -342,11 +353,11 @@ class CKernel:
             t = type_of(i.dtype)
             return (
                 f"each_lane<{t}, N>([&](long k) {{ const long e = j + k < {last} ? j + k : "
-                f"{last}, row = e / {columns}; return p{i.k}[{i.row} + e % {columns} * {i.column}];"
-                " })"
+                f"{last}, row = e / {columns}; "
+                f"return {i.pointer}[{i.row} + e % {columns} * {i.column}]; }})"
             )
         offset = "" if self._long or i.row == "0" else f"{self._row(i)} + "
-        return f"load<N>(p{i.k} + {offset}j, n)"
+        return f"load<N>({i.pointer} + {offset}j, n)"
 
     def _row(self, i: Input) -> str:
         """The offset of a row of an input."""
@@ -355,23 +366,34 @@ class CKernel:
     def _reduce(self, some: Sequence[Reduction], known: set[Code], kept: set[Code]) -> list[str]:
         """Lines that reduce values along the row."""
         before, inside, after = [], [], []
+        stop, values = self._width, [r.of for r in some]
+        in_four = self._waits(values, known | kept)
         for r in some:
             t, name, functor = type_of(r.of.dtype), r.code.value, f"{r.functor}()"
-            rest = r.neutral(t)
-            before.append(f"V<{t}, N> all_{name} = {rest};")
-            inside.append(
-                f"all_{name}.of = {functor}(all_{name}.of, first({r.of.name}, {rest}, n).of);"
-            )
-            after.append(f"const V<{t}, N> {name} = over_lanes({functor}, all_{name});")
-        stop, values = self._width, [r.of for r in some]
-        return [*before, *self._loop("0", stop, values, inside, known, kept), *after]
+            rest, total = r.neutral(t), f"all_{r.code.value}"
+            four = f"[4] = {{{', '.join([rest] * 4)}}}" if in_four else f" = {rest}"
+            before.append(f"V<{t}, N> {total}{four};")
+            after.append(f"const V<{t}, N> {name} = over_lanes({functor}, {total});")
+            total += "[k]" * in_four
+            inside.append(f"{total}.of = {functor}({total}.of, first({r.of.name}, {rest}, n).of);")
+        loop = self._loop("0", stop, values, inside, known, kept, in_four)
+        return [*before, *loop, *after]
+
+    def _waits(self, results: Iterable[Code], known: set[Code]) -> bool:
+        """Whether a loop of long rows computes little, so that a sum waits for the one before."""
+        codes = [c for c in self._code.body.needed(results, known) if c in self._by_column]
+        few = len(codes) <= FEW and not any(map(is_costly, codes))
+        return few and (self._varies or self._columns >= 4 * MOST_LANES)
 
     def _written(self) -> list[str]:
         if self._any_length:
             return [f"store<N>(o{r.k}, {r.code.name});" for r in self._code.results]
         row = "" if self._long else f"row * {self._width} + "
         return [
-            f"store(o{r.k} + {row}j, {stored(r.code, r.value.dtype)}, n);" for r in self._code.full
+            f"store(o{r.k} + {row}j, {stored(r.code, r.value.dtype)}, n);"
+            if r.step == 1
+            else f"store_apart<{r.step}>(o{r.k} + {r.at}, j, {stored(r.code, r.value.dtype)}, n);"
+            for r in self._code.full
         ]
 
     def _summed(self) -> list[str]:

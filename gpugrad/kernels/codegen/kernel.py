@@ -18,17 +18,26 @@ class Input:
         value: the array or the value of a program, with a shape and a dtype.
         row: the offset of the row number `row`, as text; "0" if it is the same for all rows.
         column: the stride of columns, in elements.
+        at: an offset of all elements.
+        part: which column it is, if it is one, or None.
     """
 
     k: int
     value: Any
     row: str = "0"
     column: int = 1
+    at: int = 0
+    part: int | None = None
 
     @property
     def name(self) -> str:
         """The name of its element."""
-        return f"x{self.k}"
+        return f"x{self.k}" if self.part is None else f"x{self.k}_{self.part}"
+
+    @property
+    def pointer(self) -> str:
+        """The address of the first element, as text."""
+        return f"(p{self.k} + {self.at})" if self.at else f"p{self.k}"
 
     @property
     def dtype(self) -> Any:
@@ -47,6 +56,7 @@ class Result:
         is_full: whether there is an element for each of the kernel's, or one for each row.
         count: of a sum that is a mean, the number of its terms, else None.
         by_column: of a sum, whether it runs over rows, for each column; else it is over all.
+        step, at: how far elements are apart in memory, and the offset of the first one.
     """
 
     k: int
@@ -55,6 +65,8 @@ class Result:
     is_full: bool = True
     count: int | None = None
     by_column: bool = False
+    step: int = 1
+    at: int = 0
 
 
 @dataclasses.dataclass

@@ -1,4 +1,4 @@
-"""Convolutions of float32 over one or two axes, and their gradients, in C."""
+"""Convolutions of float32 over up to three axes, and their gradients, in C."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.kernels.cpu import volumes
 from gpugrad.kernels.cpu.large import errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
@@ -80,6 +81,27 @@ def _planned(function: Any, a: Any, b: Any, shape: Any, numbers: Sequence[int]) 
     return ctypes.cast(function, ctypes.c_void_p).value, numbers
 
 
-launchers = _Launchers(_call)
+class _InPlanes(_Launchers):
+    """The launchers on arrays, which also take volumes."""
+
+    def convolution(self, xp: Any, x: Any, w: Any, *, geometry: Any, groups: int) -> Any:
+        if x.ndim == 5:
+            return volumes.convolution(super().convolution, x, w, geometry, groups)
+        return super().convolution(xp, x, w, geometry=geometry, groups=groups)
+
+    def input_grad(self, xp: Any, g: Any, w: Any, *, shape: Any, geometry: Any, groups: int) -> Any:
+        if g.ndim == 5:
+            return volumes.input_grad(super().input_grad, g, w, shape, geometry, groups)
+        return super().input_grad(xp, g, w, shape=shape, geometry=geometry, groups=groups)
+
+    def weight_grad(
+        self, xp: Any, x: Any, g: Any, *, shape: Any, geometry: Any, groups: int
+    ) -> Any:
+        if x.ndim == 5:
+            return volumes.weight_grad(super().weight_grad, x, g, shape, geometry, groups)
+        return super().weight_grad(xp, x, g, shape=shape, geometry=geometry, groups=groups)
+
+
+launchers = _InPlanes(_call)
 planners = _Launchers(_planned)
 """They return what the field `c_call` of an op asks for."""

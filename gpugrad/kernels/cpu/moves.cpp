@@ -152,13 +152,17 @@ template <class T> long extreme(const long* numbers, Arrays arrays) {
   return 0;
 }
 
+// With another number than 0 after the axis, the sum is divided by that: it is a mean.
 template <class T> long sum(const long* numbers, Arrays arrays) {
   const Axis a(numbers);
+  const T count = numbers[4];
   const T* x = (const T*)arrays[0]->data;
   T* out = (T*)arrays[1]->data;
-  for (long i = 0; i < a.outer; ++i, out += a.inner)
+  for (long i = 0; i < a.outer; ++i, out += a.inner) {
     for (long j = 0; j < a.n; ++j, x += a.inner)
       for (long k = 0; k < a.inner; ++k) out[k] = j ? out[k] + x[k] : x[k];
+    for (long k = 0; numbers[4] && k < a.inner; ++k) out[k] /= count;
+  }
   return 0;
 }
 

@@ -108,11 +108,11 @@ def extreme(dtype: Any, shape: Sequence[int], axis: int, least: bool) -> Any:
     return _along(_typed("extreme", dtype), shape, axis, 0, None, least)
 
 
-def total(x: Any, first: int, last: int) -> Any:
-    """The sum over the axes from `first` to `last`."""
+def total(x: Any, first: int, last: int, is_mean: bool = False) -> Any:
+    """The sum over the axes from `first` to `last`, or the mean of floats."""
     n = math.prod(x.shape[first : last + 1])
     shape = (*x.shape[:first], n, *x.shape[last + 1 :])
-    return _along(_typed("sum", x.dtype), shape, first, 0, None)
+    return _along(_typed("sum", x.dtype), shape, first, 0, None, n * is_mean)
 
 
 def test(x: Any, first: int, last: int, every: bool) -> Any:

@@ -165,6 +165,19 @@ template <int N, long LENGTH, class F> INLINE void each_block(long from, long to
   }
 }
 
+// The same with a third argument: 0, 1, 2, 3 in turn for whole blocks, by which `block` chooses one
+// of four partial results. An addition takes several cycles, and must wait for the one before.
+template <int N, long LENGTH, class F> INLINE void each_block_of_four(long from, long to, F block) {
+  long j = from;
+  for (; j + 4 * N <= to; j += 4 * N) {
+    block(j, Count<N>(), 0), block(j + N, Count<N>(), 1);
+    block(j + 2 * N, Count<N>(), 2), block(j + 3 * N, Count<N>(), 3);
+  }
+  each_block<N, LENGTH>(j, to, [&](long j, auto n) __attribute__((always_inline)) {
+    block(j, n, 0);
+  });
+}
+
 // The n first elements of an array, and then the first of them again.
 template <class T, int N> struct Padded {
   T at[N];
@@ -183,6 +196,16 @@ template <class T, int N> INLINE void store(T* p, V<T, N> v, long n) {
   T lanes[N];
   store<N>(lanes, v);
   __builtin_memcpy(p, lanes, n * sizeof(T));
+}
+
+// The first n elements to places from j on, STEP elements apart.
+template <long STEP, class T, int N, class C> INLINE void store_apart(T* p, long j, V<T, N> v, C n) {
+  T lanes[N];
+  store<N>(lanes, v);
+  long count = N;
+  if constexpr (__is_same(C, long)) count = n;
+  else count = C::value;
+  for (long k = 0; k < count; ++k) p[(j + k) * STEP] = lanes[k];
 }
 
 // Calls block(out, p...) with the addresses of vectors from `from` on; the last one may be shorter.
@@ -233,6 +256,9 @@ template <int N, class F, class T> INLINE T fold(F f, raw<T, N> v) {
 }
 template <class F, class T, int N> INLINE V<T, N> over_lanes(F f, V<T, N> v) {
   return fold<N, F, T>(f, v.of);
+}
+template <class F, class T, int N> INLINE V<T, N> over_lanes(F f, const V<T, N> (&v)[4]) {
+  return fold<N, F, T>(f, f(f(v[0].of, v[1].of), f(v[2].of, v[3].of)));
 }
 
 #include "functions.h"

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import LARGE, WIDE, kernels
 from gpugrad.trace.program import Argument, takes_arguments
 
 
@@ -157,6 +157,26 @@ def test(every):
         if not over or over != list(range(over[0], over[-1] + 1)):
             return NotImplemented
         return kernels("moves").test(x, over[0], over[-1], every)
+
+    return planned
+
+
+def total(is_mean):
+    """The sum or the mean over neighbouring axes but the last, in order, as NumPy's.
+
+    Large arrays are left to kernels that use threads.
+    """
+
+    def planned(xp, x, axis=None, *, dtype=None, keepdims=False):
+        axes = axis if type(axis) is tuple else (axis,)
+        if axis is None or dtype is not None or x.dtype not in WIDE:
+            return NotImplemented
+        over, size = sorted({k % len(x.shape) for k in axes}), math.prod(x.shape)
+        if size >= LARGE or not over or over[-1] - over[0] >= len(over):
+            return NotImplemented
+        if over[-1] == len(x.shape) - 1:
+            return NotImplemented
+        return kernels("moves").total(x, over[0], over[-1], is_mean)
 
     return planned
 

@@ -61,6 +61,7 @@ def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
     captures=True,
     reduces="sum",
     mixed="float32",
+    c_call=moves_in_c.total(is_mean=False),
 )
 def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes; 0 if there are no elements.
@@ -149,6 +150,7 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     captures=True,
     reduces="mean",
     mixed="float32",
+    c_call=moves_in_c.total(is_mean=True),
 )
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.

@@ -6,7 +6,7 @@ from needs import needs_compiler
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels.cpu import convolution, pool
+from gpugrad.kernels.cpu import convolution, pool, volumes
 from gpugrad.ops.nn.convolution import _places
 
 pytestmark = needs_compiler
@@ -137,13 +137,26 @@ def test_arrays_need_not_be_contiguous():
         assert np.array_equal(op.cpu(NUMPY, *strided, **_full(params)), desired)
 
 
+@pytest.mark.parametrize("most", [1, 1 << 22])
+@pytest.mark.parametrize("stride", [1, (3, 1, 2)])
+@pytest.mark.parametrize(
+    "keywords",
+    [{}, {"padding": 4, "dilation": (2, 1, 1)}, {"padding": ((3, 0), (0, 1), (1, 1)), "groups": 2}],
+)
+def test_three_axes(stride, keywords, most, monkeypatch):
+    monkeypatch.setattr(volumes, "MOST", most)
+    groups = keywords.get("groups", 1)
+    assert_equal_to_formula((3, 4, 6, 5, 7), (6, 4 // groups, 2, 3, 1), stride=stride, **keywords)
+    assert_equal_to_formula((2, 2, 4, 4, 4), (2, 2, 4, 1, 1), **keywords | {"groups": 1})
+
+
 @pytest.mark.parametrize(
     ("x", "w", "dtype"),
     [
         ((2, 3, 8, 8), (4, 3, 3, 3), np.float64),
         ((2, 3, 8, 8), (4, 3, 3, 3), np.float16),
         ((2, 3, 8, 8), (4, 3, 3, 3), np.complex64),
-        ((2, 3, 5, 5, 5), (4, 3, 3, 3, 3), np.float32),
+        ((2, 3, 5, 5, 5), (4, 3, 3, 3, 3), np.float64),
         ((0, 3, 8, 8), (4, 3, 3, 3), np.float32),
     ],
 )
