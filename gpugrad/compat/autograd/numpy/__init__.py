@@ -104,7 +104,8 @@ def _astype(a: Any, *args: Any, **keywords: Any) -> Any:
     return a.astype(*args, **keywords)
 
 
-fill(__name__, _find, set(_names()) - {*_SUBMODULES})
+# NumPy imports testing, f2py and others when they are first asked for: so do we
+fill(__name__, _find, set(_names()) & vars(_np).keys() - {*_SUBMODULES})
 
 if TYPE_CHECKING:
 
