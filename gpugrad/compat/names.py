@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.abc
 import importlib.util
 import types
 from collections.abc import Callable, Iterable
@@ -78,7 +78,7 @@ class AliasFinder:
         return importlib.util.spec_from_loader(name, _Alias(own))
 
 
-class _Alias:
+class _Alias(importlib.abc.Loader):
     """A loader that imports another module in place of a new one."""
 
     def __init__(self, name: str) -> None:
