@@ -49,10 +49,12 @@ LIBRARIES = {
     "pyhf": Library("backends", "v0.7.6", f"{_GITHUB}/scikit-hep/pyhf"),
 }
 
-_ALL = "pytest numpy==2.4.6 scipy==1.17.1 ml_dtypes array-api-compat"
+_ALL = (
+    "pytest numpy==2.4.6 scipy==1.17.1 ml_dtypes array-api-compat setuptools>=77,<81 wheel Cython"
+)
 ENVIRONMENTS = {
     "autograd": f"{_ALL} autograd==1.8.0 autograd-gamma==0.5.0 lifelines==0.30.3 pymanopt==2.2.1 "
-    "pennylane==0.45.1 pandas==2.3.3 scikit-learn seaborn numba Cython setuptools<81 flaky nose "
+    "pennylane==0.45.1 pandas==2.3.3 scikit-learn seaborn numba flaky nose "
     "pytest-mock pytest-rng",
     "gpflow": f"{_ALL} tensorflow-cpu==2.21.0 tensorflow-probability==0.25.0 tf-keras "
     "check-shapes deprecated multipledispatch tabulate lark dropstackframe",
