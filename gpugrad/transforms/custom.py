@@ -17,7 +17,7 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.autodiff.upstream import zeros_for
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
-from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
+from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, as_array, is_inexact
 from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import graphs, recorders
@@ -47,8 +47,10 @@ class _CustomCall:
         variables: list[Variable],
         is_input: list[bool],
         closed_over: int,
+        on_arrays: Function | None = None,
     ) -> None:
         self.name, self._grad_fn, self._n_positional = name, grad_fn, n_positional
+        self._on_arrays = on_arrays
         self._inputs: list[Any] = [(x.shape, x.dtype) for x in inputs]  # they may be freed
         self._inputs += [(None, None)] * closed_over
         self._variables = variables
@@ -57,6 +59,11 @@ class _CustomCall:
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
         """The result of the user's gradient function for the upstream gradients."""
+        if xp is NUMPY and self._on_arrays is not None and not recorders:
+            found = self._on_arrays(*g) if all(type(x) is np.ndarray for x in g) else None
+            if found is not None:
+                pairs = zip(found, self._inputs, strict=True)
+                return [self._fit_array(a, shape, dtype) for a, (shape, dtype) in pairs]
         upstream = [copy(x) if xp is TENSOR else wrap(as_array(x, np.ndarray)) for x in g]
         with inside_levels_of(*upstream), training(self._trains):  # it may recompute layers
             return self._fitted(xp, upstream, *self._call(upstream))
@@ -105,6 +112,11 @@ class _CustomCall:
         inputs = [*self._inputs, *((v.shape, v.dtype) for v in self._variables)]
         pairs = zip([*by_inputs, *by_variables], inputs, strict=True)
         return [self._fit(xp, g, shape, dtype) for g, (shape, dtype) in pairs]
+
+    def _fit_array(self, g: Any, shape: tuple[int, ...] | None, dtype: Any) -> Any:
+        if g is None or (type(g) is np.ndarray and g.shape == shape and g.dtype == dtype):
+            return g
+        return self._fit(NUMPY, wrap(np.asarray(g)), shape, dtype)
 
     def _fit(self, xp: Any, g: Any, shape: tuple[int, ...] | None, dtype: Any) -> Any:
         if g is None:
@@ -218,6 +230,24 @@ def _with_own_gradient(
         push = None if jvp is None else functools.partial(_push, jvp, args)
         outs = _record(call, outs, [*inputs, *others], variables, push)
     return nest.pack(result, outs)
+
+
+def record_primitive(
+    name: str, outs: list[Tensor], inputs: list[Tensor], grad_fn: Function, on_arrays: Function
+) -> list[Tensor]:
+    """Tensors like `outs`, recorded as results of a function of `inputs` that reads nothing else.
+
+    What `custom_gradient` does for a function that has run already, in a third of the time.
+
+    Args:
+        name: the function's name.
+        outs, inputs: floating-point Tensors.
+        grad_fn: as `custom_gradient` takes it.
+        on_arrays: the same for NumPy arrays while nothing is recorded, or None if it cannot say.
+    """
+    everything = [True] * len(inputs)
+    call = _CustomCall(name, grad_fn, inputs, len(inputs), [], everything, 0, on_arrays)
+    return _record(call, [wrap(out._data) for out in outs], inputs, [], None)
 
 
 def _takes_variables(grad_fn: Function) -> bool:

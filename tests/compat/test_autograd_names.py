@@ -79,6 +79,7 @@ def test_nests_keep_their_structure():
         (lambda a: np.linalg.eigh(a, "U")[0], (M,)),
         (lambda a: np.where(a > 0, a**2, -a), (M,)),
         (lambda a: np.einsum("ij,kj->ik", a, a)[np.int64(np.array(1.0))], (M,)),
+        (lambda a: scipys.linalg.sqrtm(a + a.T), (M,)),  # a complex root of a real matrix
         (lambda a, b: scipys.linalg.solve_banded((1, 1), a, b), (onp.add(M, [[0], [9], [0]]), X)),
         (lambda a, b: scipys.linalg.solve_banded((0, 2), a, b), (onp.add(M, [[0], [0], [9]]), M)),
         (lambda a, b: scipys.linalg.solve_triangular(a, b, trans="T", lower=True),
@@ -287,15 +288,20 @@ def test_what_is_refused_says_so():
 
 def test_installed_it_is_autograd_for_others():
     code = (
-        "import gpugrad.compat.autograd as a; a.install()\n"
-        "import autograd, autograd.numpy as np\n"
+        "import sys, gpugrad.compat.autograd as a; a.install(); a.install()\n"
+        "print({'scipy', 'numpy.f2py'}.isdisjoint(sys.modules))\n"  # imported when asked for
+        "import autograd, autograd.numpy as np, autograd.misc.optimizers\n"
         "from autograd.numpy.numpy_boxes import ArrayBox\n"
         "from autograd.scipy.stats import norm\n"
         "seen = []\n"
         "autograd.grad(lambda x: seen.append(x) or norm.logpdf(np.tanh(x)))(1.0)\n"
         "box = seen[0]\n"
         "print(type(box) is ArrayBox, type(box).__module__, box._value)\n"
-        "print(autograd.isinstance(box, float))"
+        "print(autograd.isinstance(box, float), autograd.scipy.stats.norm is norm, end=' ')\n"
+        "print(sys.modules['autograd.numpy'] is np, 'fft' in vars(np), np.__spec__.name)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "autograd.numpy.numpy_boxes", "1.0", "True"]
+    assert done.stdout.split() == [
+        *("True", "True", "autograd.numpy.numpy_boxes", "1.0"),
+        *("True", "True", "True", "True", "gpugrad.compat.autograd.numpy"),
+    ]

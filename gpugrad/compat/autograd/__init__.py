@@ -15,8 +15,6 @@ place of autograd, for libraries that import it.
 # ruff: noqa: F401  # autograd's names
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 
 from gpugrad.compat.autograd import builtins, core, extend, numpy
@@ -43,7 +41,7 @@ from gpugrad.compat.autograd.differential_operators import (
     value_and_grad,
     vector_jacobian_product,
 )
-from gpugrad.compat.names import forwarding
+from gpugrad.compat.names import AliasFinder, forwarding
 
 __version__ = "1.9.1"
 """The version of autograd whose names these are, and whose own tests this was tried with."""
@@ -67,10 +65,9 @@ def install() -> None:
             "gpugrad.compat.autograd.install: autograd is imported already. Call install() before "
             "the first import of autograd and of libraries that use it."
         )
-    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        alias = "autograd" + module.name.removeprefix(__name__)
-        sys.modules[alias] = importlib.import_module(module.name)
+    if loaded is None:
+        sys.meta_path.insert(0, AliasFinder("autograd", __name__))
     sys.modules["autograd"] = sys.modules[__name__]
 
 
-__getattr__, __dir__ = forwarding(__name__, own=globals())
+__getattr__, __dir__ = forwarding(__name__, own=globals(), submodules=("misc", "scipy"))

@@ -15,6 +15,7 @@ import numpy as np
 
 import gpugrad
 import gpugrad.numpy
+from gpugrad.core.listening import recorders
 
 gg: Any = gpugrad
 Tensor = gpugrad.Tensor
@@ -165,11 +166,29 @@ def getval(x: Any) -> Any:
     return x._tensor.numpy()[()] if isinstance(x, Box) else x
 
 
+def value_for_rules(x: Any) -> Any:
+    """The value of a box for a function with rules of its own: no tape needs to know of it."""
+    if not isinstance(x, Box):
+        return x
+    tensor = x._tensor
+    array = tensor._data
+    if type(tensor) is Tensor and type(array) is np.ndarray:
+        return array.copy()[()]
+    return tensor.numpy()[()]
+
+
 def map_leaves(f: Callable[..., Any], nest: Any, *others: Any) -> Any:
     """Apply `f` to the leaves of nested lists, tuples and dicts, and of `others` beside them."""
     kind = type(nest)
     if kind in _LEAVES:
         return f(nest, *others)
+    if (kind is tuple or kind is list) and len(others) < 2:  # most nests
+        if others:
+            pairs = zip(nest, others[0], strict=True)
+            found = [f(x, o) if type(x) in _LEAVES else map_leaves(f, x, o) for x, o in pairs]
+        else:
+            found = [f(x) if type(x) in _LEAVES else map_leaves(f, x) for x in nest]
+        return found if kind is list else tuple(found)
     if isinstance(nest, dict):
         return kind((k, map_leaves(f, v, *(o[k] for o in others))) for k, v in nest.items())
     if isinstance(nest, (list, tuple)):
@@ -197,17 +216,21 @@ def pack(nest: Any, leaves: Iterable[Any]) -> Any:
 
 def holds_box(nest: Any) -> bool:
     """Whether nested lists, tuples, dicts or arrays of objects hold a box."""
-    if type(nest) in _NO_NESTS:
+    kind = type(nest)
+    if kind in _NO_NESTS:
         return False
+    if kind is np.ndarray:
+        return nest.dtype.kind == "O" and any(map(holds_box, nest.flat))
     if isinstance(nest, Box):
         return True
-    if isinstance(nest, (list, tuple)):
-        return any(map(holds_box, nest))
     if isinstance(nest, dict):
-        return any(map(holds_box, nest.values()))
-    return (
-        isinstance(nest, np.ndarray) and nest.dtype.kind == "O" and any(map(holds_box, nest.flat))
-    )
+        nest = nest.values()
+    elif not isinstance(nest, (list, tuple)):
+        return isinstance(nest, np.ndarray) and holds_box(np.asarray(nest))
+    for x in nest:  # noqa: SIM110  # `any` would take twice as long
+        if type(x) not in _NO_NESTS and holds_box(x):
+            return True
+    return False
 
 
 def box(nest: Any) -> Any:
@@ -253,6 +276,8 @@ def _lower(x: Any) -> Any:
     if not isinstance(x, (Box, Tensor)):
         return x
     tensor = x._tensor if isinstance(x, Box) else x
+    if not recorders and type(tensor) is Tensor and type(tensor._data) is np.ndarray:
+        return tensor._data.copy()[()]
     try:
         return np.array(tensor)[()]
     except gg.errors.DTypeError:  # it would cut a gradient
@@ -277,7 +302,12 @@ def as_tensor(leaf: Any) -> Tensor:
     Raises:
         TypeError: it is no number, or an integer, as autograd refuses it.
     """
-    maker = Box.type_mappings.get(type(leaf))
+    kind = type(leaf)
+    if kind is ArrayBox or kind is Tensor:
+        return leaf if kind is Tensor else leaf._tensor
+    if kind is np.ndarray and leaf.dtype.kind in "fc":
+        return gg.asarray(leaf)
+    maker = Box.type_mappings.get(kind)
     if maker is not None and not isinstance(maker, type):  # a library's own function
         leaf = maker(leaf, None, None)
     if isinstance(leaf, (Box, Tensor)):

@@ -3,7 +3,6 @@
 # ruff: noqa: F401  # autograd has its vector spaces and nodes here
 from __future__ import annotations
 
-import contextvars
 import functools
 import warnings
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from gpugrad.compat.autograd.boxes import (
     map_leaves,
     pack,
     unbox,
+    value_for_rules,
 )
 from gpugrad.compat.autograd.derivatives import calls_with_rules, cotangent, fit, in_forward_mode
 from gpugrad.compat.autograd.derivatives import make_jvp as make_jvp
@@ -35,6 +35,7 @@ from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
 from gpugrad.compat.names import forwarding
 from gpugrad.errors import GpugradWarning
+from gpugrad.transforms.custom import record_primitive
 
 gg: Any = gpugrad
 Tensor = gpugrad.Tensor
@@ -83,11 +84,17 @@ def has_rules(f: Function) -> bool:
 
 def call_with_rules(primitive: Any, args: Any, kwargs: Any) -> Any:
     """A call with boxes of a function, its attribute `fun` of plain values, by its rules."""
-    argnums = [k for k, a in enumerate(args) if _differentiated(a)]
-    values = map_leaves(getval, args)
+    argnums: list[int] = []
+    sources: list[Tensor] = []
+    for k, a in enumerate(args):
+        found = _differentiated(a)
+        if found:
+            argnums.append(k)
+            sources += found
+    values = tuple([map_leaves(value_for_rules, a) for a in args])
     if not argnums:
         return primitive.fun(*values, **kwargs)
-    return _Call(primitive, argnums, args, values, kwargs).run()
+    return _Call(primitive, argnums, args, values, kwargs).run(sources)
 
 
 def _refuse_owners(f_raw: Function, args: Any) -> None:
@@ -121,21 +128,19 @@ class _Call:
         self, primitive: Any, argnums: list[int], args: Any, values: Any, kwargs: Any
     ) -> None:
         self.primitive, self.argnums, self.args, self.kwargs = primitive, argnums, args, kwargs
+        self.values = values
         self.ans = map_leaves(_whole, primitive.fun(*values, **kwargs))
         self.outs: Any = None  # the Tensors of `ans`, once the call is recorded
 
-    def run(self) -> Any:
+    def run(self, sources: list[Tensor]) -> Any:
         calls_with_rules.set(calls_with_rules.get() + 1)
-        sources = [t for k in self.argnums for t in _differentiated(self.args[k])]
         by_jvp = self.primitive in primitive_jvps
         if self.primitive in primitive_vjps and not in_forward_mode.get():
             by_jvp = False
         if not by_jvp:
-            before = _running.set(self)
-            try:
-                self.outs = outs = _recorded(*sources)
-            finally:
-                _running.reset(before)
+            name, results = _name(self.primitive), self._results()
+            outs = record_primitive(name, results, sources, self._gradients, self._on_arrays)
+            self.outs = outs
         else:
             with_jvp: Any = gg.custom_jvp(lambda *tensors: self._results())
             with_jvp.defjvp(self._tangents)
@@ -155,11 +160,23 @@ class _Call:
         return args, self.primitive(*args, **self.kwargs)
 
     def _gradients(self, *upstream: Tensor) -> list[Any]:
+        args, ans = self._now()
+        g = lowered(pack(self.ans, [conj(u) for u in upstream]))
+        return self._by_rule(ans, args, g)
+
+    def _on_arrays(self, *upstream: Any) -> list[Any] | None:
+        """The same for NumPy arrays, while nothing is differentiated."""
+        if holds_box(self.ans):
+            return None
+        g = pack(
+            self.ans, [np.array(np.conj(u) if u.dtype.kind == "c" else u)[()] for u in upstream]
+        )
+        return self._by_rule(self.ans, self.values, g)
+
+    def _by_rule(self, ans: Any, args: Any, g: Any) -> list[Any]:
         rule = primitive_vjps.get(self.primitive)
         if rule is None:
             raise NotImplementedError(f"VJP of {_name(self.primitive)} not defined")
-        args, ans = self._now()
-        g = lowered(pack(self.ans, [conj(u) for u in upstream]))
         before = in_rule.set(True)
         try:
             grads = rule(tuple(self.argnums), ans, args, self.kwargs)(g)
@@ -181,10 +198,12 @@ class _Call:
         if g is None:
             found.append(None)
             return
-        t = unbox(g) if isbox(g) else gg.asarray(np.asarray(g))
+        t = unbox(g) if isbox(g) else np.asarray(g)
         if t.shape != leaf.shape and t.size == leaf.size:  # a number for an array of one element
-            t = gg.reshape(t, leaf.shape)
-        found.append(conj(t))
+            t = t.reshape(leaf.shape)
+        if t.dtype.kind == "c":
+            t = conj(t) if isinstance(t, Tensor) else np.conj(t)
+        found.append(t)
 
     def _tangents(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
         args, ans = self._now()
@@ -208,17 +227,6 @@ class _Call:
         results = self._results() if ans is self.ans else [as_tensor(x) for x in leaves_of(ans)]
         pairs = zip(map(cotangent, leaves_of(moved)), results, strict=True)
         return results, [fit(t, r) for t, r in pairs]
-
-
-_running: contextvars.ContextVar[Any] = contextvars.ContextVar("the call that is recorded")
-
-
-def _record(*sources: Tensor) -> tuple[list[Tensor], Function]:
-    call = _running.get()
-    return call._results(), call._gradients
-
-
-_recorded = gg.custom_gradient(_record)  # once: it looks at its function's signature
 
 
 def _name(function: Any) -> str:

@@ -48,12 +48,13 @@ def value_and_grad(fun: Function, x: Any) -> Any:
 
 def _value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
     vjp, ans = _make_vjp(fun, x)
-    if vspace(ans).size != 1:
+    space = vspace(ans)
+    if space.size != 1:
         raise TypeError(
             f"{name} only applies to real scalar-output functions. Try jacobian, elementwise_grad "
             "or holomorphic_grad."
         )
-    return ans, vjp(vspace(ans).ones()) if vspace(ans).iscomplex else vjp.of_sum()
+    return ans, vjp(space.ones()) if space.iscomplex else vjp.of_sum()
 
 
 @unary_to_nary

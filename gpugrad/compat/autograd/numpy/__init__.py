@@ -104,7 +104,10 @@ def _astype(a: Any, *args: Any, **keywords: Any) -> Any:
     return a.astype(*args, **keywords)
 
 
-fill(__name__, _find, set(_names()) - {*_SUBMODULES})
+for _name in _SUBMODULES:  # a ``from autograd.numpy import *`` copies them, too
+    importlib.import_module(f"{__name__}.{_name}")
+# NumPy imports testing, f2py and others when they are first asked for: so do we
+fill(__name__, _find, set(_names()) & vars(_np).keys() - {*_SUBMODULES})
 
 if TYPE_CHECKING:
 

@@ -60,7 +60,7 @@ _look_ups: dict[str, Callable[[str], Any]] = {}
 
 
 def fill(module: str, look_up: Callable[[str], Any], names: Iterable[str]) -> None:
-    """Put the names of another module into one; `look_up` also finds missing ones, or raises."""
+    """Put names of another module into one; `look_up` finds the others, or raises."""
     this = sys.modules[module]
     for name in set(names) - vars(this).keys():
         setattr(this, name, look_up(name))

@@ -25,8 +25,14 @@ def _cholesky(a: Any, lower: bool = False, **others: Any) -> Any:
     return factor if lower else gg.matrix_transpose(factor)
 
 
-# SciPy's arguments differ from those of `gg.linalg`
-_OWN = {"solve_triangular": _solve_triangular, "cholesky": _cholesky}
+def _sqrtm(a: Any) -> Any:
+    if a.dtype.kind == "f" and _np.any(_np.linalg.eigvals(a.numpy()).real < 0):
+        a = gg.astype(a, _np.result_type(a.dtype, _np.complex64))  # SciPy's root is complex
+    return gg.linalg.sqrtm(a)
+
+
+# SciPy's arguments and results differ from those of `gg.linalg`
+_OWN = {"solve_triangular": _solve_triangular, "cholesky": _cholesky, "sqrtm": _sqrtm}
 
 
 def _ours(name: str) -> Any:
