@@ -49,6 +49,6 @@ def weighted(function: Callable[..., Any], scipys: Any) -> Callable[..., Any]:
             return function(*args, **keywords)
         kind = np.float32 if y.dtype.char in "fF" else np.float64
         weights = asarray(_weights(function, y.shape[axis]).astype(kind), device=y.device)
-        return xp.vecdot(weights, y, axis=axis) * dx
+        return xp.vecdot(weights, xp.moveaxis(y, axis, -1)) * dx
 
     return call
