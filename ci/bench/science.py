@@ -1,8 +1,9 @@
 """gg.scipy beside SciPy, torch and jax: forward, and value with gradient, on a CPU.
 
-python ci/bench/science.py [--rounds N] [--small] [--json PATH] [NAME ...]
+python ci/bench/science.py [--rounds N] [--small] [--laws] [--json PATH] [NAME ...]
 
-A row is a function of a namespace and its arrays. It runs with SciPy's and with our namespace, and
+A row is a function of a namespace and its arrays. With --laws, each distribution of SciPy's own
+tests has a row for each method, by the point and all parameters that have a derivative. A row runs with SciPy's and with our namespace, and
 then with its gradient by all of the arrays. Targets: at most 1.2 of SciPy's time, 1.1 for sparse
 arrays, at most 4 of our own forward for value and gradient, and 0.9 of torch's and jax's times,
 where they have the function. The memory of sparse products and solutions must be linear in the
@@ -15,6 +16,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,10 +25,12 @@ import peers
 
 parser = peers.options(__doc__, rounds=7, threads=2)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the rows to run (all)")
+parser.add_argument("--laws", action="store_true", help="run the rows of all distributions")
 args = peers.parse_args(parser)
 
 import numpy as np
-from scipy import signal, sparse
+from scipy import signal, sparse, stats
+from scipy.stats._distr_params import distcont
 
 import gpugrad as gg
 
@@ -125,6 +129,25 @@ ROWS: dict[str, Row] = {
         [SMALL_GRID.data, SMALL_HEAT],
     ),
 }
+
+SECONDS = 0.001 if args.small else 0.25
+"""The most that SciPy's own method of a distribution may take; slow ones get fewer points."""
+
+
+def of_law(name: str, method: str, shapes: Sequence[float]) -> Row:
+    """The row of a distribution's method, of points at its own quantiles, loc and scale."""
+    law, q = getattr(stats, name), RNG.uniform(0.01, 0.99, SIDE * SIDE)
+    few = q[:100] if method == "ppf" else law.ppf(q[:100], *shapes)
+    start = time.perf_counter()
+    getattr(law, method)(few, *shapes)
+    n = int(min(q.size, 100 * SECONDS / (time.perf_counter() - start + 1e-9)))
+    points = q[: max(n, 10)] if method == "ppf" else np.resize(few, max(n, 10))
+    numbers = [np.array(0.0), np.array(1.0)]
+    return "stats", lambda s, x, *p: getattr(getattr(s, name), method)(x, *shapes, *p), [points, *numbers]
+
+
+LAWS = {name: shapes for name, shapes in distcont if isinstance(name, str)}
+METHODS = ("pdf", "logpdf", "cdf", "sf", "ppf")
 
 TORCH: dict[str, Callable[..., Any]] = {
     "cdist": lambda torch, x, y: torch.cdist(x, y),
