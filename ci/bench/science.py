@@ -143,7 +143,11 @@ def of_law(name: str, method: str, shapes: Sequence[float]) -> Row:
     n = int(min(q.size, 100 * SECONDS / (time.perf_counter() - start + 1e-9)))
     points = q[: max(n, 10)] if method == "ppf" else np.resize(few, max(n, 10))
     numbers = [np.array(0.0), np.array(1.0)]
-    return "stats", lambda s, x, *p: getattr(getattr(s, name), method)(x, *shapes, *p), [points, *numbers]
+    return (
+        "stats",
+        lambda s, x, *p: getattr(getattr(s, name), method)(x, *shapes, *p),
+        [points, *numbers],
+    )
 
 
 LAWS = {name: shapes for name, shapes in distcont if isinstance(name, str)}

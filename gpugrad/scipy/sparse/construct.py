@@ -17,7 +17,7 @@ from gpugrad.errors import DTypeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.numpy.random import seeded_rng
 from gpugrad.scipy.sparse.arithmetic import Sparse
-from gpugrad.scipy.sparse.arrays import coo_array, csr_array, dia_matrix
+from gpugrad.scipy.sparse.arrays import csr_array, dia_matrix
 from gpugrad.scipy.sparse.pattern import SCIPY, Pattern, on
 from gpugrad.scipy.sparse.structure import CLASSES
 

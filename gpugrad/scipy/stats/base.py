@@ -24,7 +24,7 @@ from gpugrad.ops.scipy import stats as _declares_ops  # noqa: F401
 from gpugrad.scipy.calling import holds
 from gpugrad.scipy.stats.common import Method, attached, double, located, log_of_part, stream
 from gpugrad.scipy.stats.frozen import Frozen
-from gpugrad.scipy.stats.integrals import integral, lifted
+from gpugrad.scipy.stats.integrals import are_constants, at_the_end, integral, lifted
 from gpugrad.scipy.stats.moments import Moments
 
 _OUTSIDE = {
@@ -170,6 +170,9 @@ class Distribution(Moments):
         return xp.log(self._pdf(x, *shapes))
 
     def _cdf(self, x: Any, *shapes: Any) -> Any:
+        if are_constants(shapes):
+            area = at_the_end(lambda t: self._pdf(t, *shapes), x)
+            return attached(self._values("cdf", x, *shapes), area)
         a, _ = self._get_support(*shapes)
         area = integral(lambda t: self._pdf(t, *lifted(shapes)), self, shapes, a, x)
         return attached(self._values("cdf", x, *shapes), area)

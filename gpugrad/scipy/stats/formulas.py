@@ -16,7 +16,7 @@ from gpugrad.scipy.stats import counts
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
 from gpugrad.scipy.stats.common import attached, double
 from gpugrad.scipy.stats.discrete import rv_discrete
-from gpugrad.scipy.stats.integrals import integral, lifted
+from gpugrad.scipy.stats.integrals import are_constants, at_the_end, integral, lifted
 from gpugrad.scipy.stats.limits import (
     extreme_logpdf,
     extreme_ppf,
@@ -270,6 +270,8 @@ def _gennorm_stats(self: Any, beta: Any) -> Any:
 def _vonmises_cdf(self: Any, x: Any, kappa: Any) -> Any:
     """Between -pi and pi, from the density's top; whole turns add 1."""
     y = x - 2 * np.pi * xp.round(xp.stop_gradient(x) / (2 * np.pi))
+    if are_constants([kappa]):
+        return attached(self._values("cdf", x, kappa), at_the_end(lambda t: self._pdf(t, kappa), x))
     (across,) = lifted([kappa])
     area = integral(lambda t: self._pdf(t, across), self, [kappa], 0.0 * y, xp.abs(y))
     return attached(self._values("cdf", x, kappa), xp.sign(y) * area)
