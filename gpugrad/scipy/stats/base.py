@@ -169,20 +169,22 @@ class Distribution(Moments):
     def _logpdf(self, x: Any, *shapes: Any) -> Any:
         return xp.log(self._pdf(x, *shapes))
 
-    def _cdf(self, x: Any, *shapes: Any) -> Any:
+    def _area(self, x: Any, *shapes: Any) -> Any:
+        """What has the derivatives of the distribution function, whatever its value is."""
         if are_constants(shapes):
-            area = at_the_end(lambda t: self._pdf(t, *shapes), x)
-            return attached(self._values("cdf", x, *shapes), area)
+            return at_the_end(lambda t: self._pdf(t, *shapes), x)
         a, _ = self._get_support(*shapes)
-        area = integral(lambda t: self._pdf(t, *lifted(shapes)), self, shapes, a, x)
-        return attached(self._values("cdf", x, *shapes), area)
+        return integral(lambda t: self._pdf(t, *lifted(shapes)), self, shapes, a, x)
+
+    def _cdf(self, x: Any, *shapes: Any) -> Any:
+        return attached(self._values("cdf", x, *shapes), self._area(x, *shapes))
 
     def _sf(self, x: Any, *shapes: Any) -> Any:
         return 1.0 - self._cdf(x, *shapes)
 
     def _scipys_sf(self, x: Any, *shapes: Any) -> Any:
         """SciPy's values, which are exact where 1 - cdf would cancel."""
-        return attached(self._values("sf", x, *shapes), -self._cdf(x, *shapes))
+        return attached(self._values("sf", x, *shapes), -self._area(x, *shapes))
 
     def _logcdf(self, x: Any, *shapes: Any) -> Any:
         return log_of_part(self._cdf(x, *shapes), self._sf(x, *shapes))
