@@ -213,7 +213,7 @@ def own_pair_sums(xp, x, /, *, term, p=1.0):
     m = x.shape[-2]
     i, j = np.triu_indices(m, 1)
     all_ = xp.pair_sums(x, x, term=term, p=p)
-    return xp.take(xp.reshape(all_, (*x.shape[:-2], m * m)), i * m + j, axis=-1)
+    return xp.getitem(all_, index=(Ellipsis, i, j))
 
 
 def _own_grad_samples(rng):
@@ -246,6 +246,6 @@ def own_pair_sums_grad(xp, g, x, /, *, term, p=1.0):
     m = x.shape[-2]
     if g.shape != (*x.shape[:-2], m * (m - 1) // 2):
         raise ShapeError(f"own_pair_sums_grad: g {g.shape} is not of the pairs of x {x.shape}.")
-    of_both = xp.take(g, _of_pairs(m).ravel(), axis=-1)
-    of_both = xp.reshape(of_both, (*g.shape[:-1], m, m)) * (1 - np.eye(m, dtype=g.dtype))
+    full = xp.getitem(g, index=(Ellipsis, _of_pairs(m)))
+    of_both = xp.triu(full, k=1) + xp.tril(full, k=-1)
     return xp.pair_sums_grad(of_both, x, x, term=term, p=p)

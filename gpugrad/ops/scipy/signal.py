@@ -236,7 +236,7 @@ def _rates_by_h(xp, g, h_shape, x, up, down):
             places += taps
     rest = np.setdiff1d(np.arange(n), places)  # of a filter with elements that meet no sample
     sums = xp.pad(xp.concat(parts), ((0, len(rest)),))
-    return xp.take(sums, np.argsort([*places, *rest]), axis=0)
+    return xp.getitem(sums, index=np.argsort([*places, *rest]))
 
 
 def _lag_sums(xp, g, x, first, count):

@@ -170,7 +170,7 @@ class Distribution(Moments):
         return xp.log(self._pdf(x, *shapes))
 
     def _area(self, x: Any, *shapes: Any) -> Any:
-        """What has the derivatives of the distribution function, whatever its value is."""
+        """An integral with the derivatives of the distribution function, not with its value."""
         if are_constants(shapes):
             return at_the_end(lambda t: self._pdf(t, *shapes), x)
         a, _ = self._get_support(*shapes)
