@@ -213,7 +213,7 @@ def own_pair_sums(xp, x, /, *, term, p=1.0):
     m = x.shape[-2]
     i, j = np.triu_indices(m, 1)
     all_ = xp.pair_sums(x, x, term=term, p=p)
-    return xp.getitem(all_, index=(Ellipsis, i, j))
+    return xp.getitem(xp.reshape(all_, (*x.shape[:-2], m * m)), index=(Ellipsis, i * m + j))
 
 
 def _own_grad_samples(rng):
