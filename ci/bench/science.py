@@ -1,13 +1,14 @@
 """gg.scipy beside SciPy, torch and jax: forward, and value with gradient, on a CPU.
 
-python ci/bench/science.py [--rounds N] [--small] [--json PATH] [NAME ...]
+python ci/bench/science.py [--rounds N] [--small] [--laws] [--json PATH] [NAME ...]
 
-A row is a function of a namespace and its arrays. It runs with SciPy's and with our namespace, and
-then with its gradient by all of the arrays. Targets: at most 1.2 of SciPy's time, 1.1 for sparse
-arrays, at most 4 of our own forward for value and gradient, and 0.9 of torch's and jax's times,
-where they have the function. The memory of sparse products and solutions must be linear in the
-entries: torch's gradient of a sparse product allocates the full matrix, and fails. On a loaded
-machine, compare ratios alone.
+A row is a function of a namespace and its arrays. With --laws, each distribution of SciPy's own
+tests has a row for each method, by the point, the location and the scale. A row runs with SciPy's
+and with our namespace, and then with its gradient by all of the arrays. Targets: at most 1.2 of
+SciPy's time, 1.1 for sparse arrays, at most 4 of our own forward for value and gradient, and 0.9 of
+torch's and jax's times, where they have the function. The memory of sparse products and solutions
+must be linear in the entries: torch's gradient of a sparse product allocates the full matrix, and
+fails. On a loaded machine, compare ratios alone.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ import peers
 
 parser = peers.options(__doc__, rounds=7, threads=2)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the rows to run (all)")
+parser.add_argument("--laws", action="store_true", help="run the rows of all distributions")
 args = peers.parse_args(parser)
 
 import numpy as np
-from scipy import signal, sparse
+from scipy import signal, sparse, stats
+from scipy.stats._distr_params import distcont
 
 import gpugrad as gg
 
+os.environ["JAX_ENABLE_X64"] = "1"
 SIDE = 64 if args.small else 1000
 RNG = np.random.default_rng(0)
 IMAGE = RNG.standard_normal((SIDE, SIDE))
@@ -126,6 +130,46 @@ ROWS: dict[str, Row] = {
     ),
 }
 
+SECONDS = 0.001 if args.small else 0.2
+"""The most that SciPy's own method of a distribution may take; slow ones get fewer points."""
+LAWS = {name: shapes for name, shapes in distcont if isinstance(name, str)}
+METHODS = {"pdf": "", "logpdf": "log_prob", "cdf": "cdf", "sf": "", "ppf": "icdf"}
+"""Methods of distributions, and torch's names of them."""
+
+
+def of_law(title: str) -> Row:
+    """The row of a distribution's method, of points at its own quantiles, loc and scale."""
+    name, method = title.split(".")
+    law, shapes = getattr(stats, name), LAWS[name]
+    q = RNG.uniform(0.01, 0.99, SIDE * SIDE)
+    few = q[:100] if method == "ppf" else law.ppf(q[:100], *shapes)
+    seconds = min(peers.race({"SciPy": lambda: [getattr(law, method)(few, *shapes)]}, 1).values())
+    n = max(10, int(min(q.size, 100 * SECONDS / seconds)))
+    points = q[:n] if method == "ppf" else np.resize(few, n)
+    call = lambda s, x, *p: getattr(getattr(s, name), method)(x, *shapes, *p)  # noqa: E731
+    return "stats", call, [points, np.array(0.0), np.array(1.0)]
+
+
+def distances(x: Any, a: Any) -> Any:
+    """A function with one minimum, which moves with `a`."""
+    return ((x - a) ** 2).sum() + ((x[1:] * x[:-1]) ** 2).sum()
+
+
+AIM, START = RNG.uniform(0.5, 1.5, 20), np.zeros(20)
+TALL, WIDE = RNG.standard_normal((5 * SIDE, 20)), RNG.standard_normal(5 * SIDE)
+ROWS |= {
+    name: ("optimize", call, arrays)
+    for name, call, arrays in (
+        ("minimize", lambda s, a: s.minimize(distances, START, args=(a,)).x, [AIM]),
+        ("least_squares", lambda s, a: s.least_squares(lambda x: x + x**3 - a, START).x, [AIM]),
+        ("root", lambda s, a: s.root(lambda x: x + x**3 - a, START).x, [AIM]),
+        ("brentq", lambda s, a: s.brentq(lambda x, a: x + x**3 - a, 0.0, 9.0, (a,)), [AIM[0]]),
+        ("newton", lambda s, a: s.newton(lambda x: x + x**3 - a, np.ones(SIDE**2)), [AT + 1]),
+        ("lsq_linear", lambda s, a, b: s.lsq_linear(a, b).x, [TALL, WIDE]),
+        ("nnls", lambda s, a, b: s.nnls(a, b)[0], [TALL, WIDE]),
+    )
+}
+
 TORCH: dict[str, Callable[..., Any]] = {
     "cdist": lambda torch, x, y: torch.cdist(x, y),
     "cdist cityblock": lambda torch, x, y: torch.cdist(x, y, p=1.0),
@@ -151,6 +195,23 @@ JAX: dict[str, Callable[..., Any]] = {
 """Rows that jax.scipy has; they are compiled."""
 
 
+def of_peer(table: dict[str, Callable[..., Any]], name: str) -> Callable[..., Any] | None:
+    """A row of torch or jax, or None: the table's own, or a method of a distribution."""
+    law, _, method = name.partition(".")
+    if law not in LAWS:
+        return table.get(name)
+    if table is TORCH:
+        kind = {"norm": "Normal", "cauchy": "Cauchy", "laplace": "Laplace"}.get(law)
+        if kind is None or not METHODS[method]:
+            return None
+        return lambda torch, x, *p: getattr(
+            getattr(torch.distributions, kind)(*p), METHODS[method]
+        )(x)
+    module = getattr(importlib.import_module("jax.scipy.stats"), law, None)
+    call = getattr(module, method, None)
+    return call and (lambda scipy, x, *p: call(x, *LAWS[law], *p))
+
+
 def _torch_stft(torch: Any, x: Any) -> Any:
     window = (
         torch.hann_window(256, dtype=x.dtype) / 128
@@ -161,14 +222,14 @@ def _torch_stft(torch: Any, x: Any) -> Any:
 
 def with_jax(name: str, arrays: list[np.ndarray]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The forward, and the value with its gradient, of jax, if it is installed."""
-    if name not in JAX or not peers.installed("jax"):
+    call = of_peer(JAX, name) if peers.installed("jax") else None
+    if call is None:
         return {}, {}
-    os.environ["JAX_ENABLE_X64"] = "1"
     import jax
 
     scipy = importlib.import_module("jax.scipy")
     given = [jax.numpy.asarray(a) for a in arrays]
-    function = jax.jit(lambda *a: JAX[name](scipy, *a))
+    function = jax.jit(lambda *a: call(scipy, *a))
     slopes = jax.grad(lambda *a: function(*a).sum(), argnums=tuple(range(len(given))))
     both = jax.jit(lambda *a: (function(*a), *slopes(*a)))
     wait = jax.block_until_ready
@@ -177,7 +238,8 @@ def with_jax(name: str, arrays: list[np.ndarray]) -> tuple[dict[str, Any], dict[
 
 def with_torch(name: str, arrays: list[np.ndarray]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The forward, and the value with its gradient, of torch, if it is installed."""
-    if name not in TORCH or not peers.installed("torch"):
+    call = of_peer(TORCH, name) if peers.installed("torch") else None
+    if call is None:
         return {}, {}
     import torch
 
@@ -185,10 +247,10 @@ def with_torch(name: str, arrays: list[np.ndarray]) -> tuple[dict[str, Any], dic
 
     def forward() -> Any:
         with torch.no_grad():
-            return [TORCH[name](torch, *tensors)]
+            return [call(torch, *tensors)]
 
     def both() -> Any:
-        value = TORCH[name](torch, *tensors)
+        value = call(torch, *tensors)
         return [value, *torch.autograd.grad(value.sum(), tensors)]
 
     return {"torch": forward}, {"torch": both}
@@ -214,7 +276,7 @@ def race(name: str, row: Row) -> bool:
     for forward, both_of in (with_torch(name, arrays), with_jax(name, arrays)):
         runs |= forward
         value_and_gradient |= both_of
-    peers.agree(runs, rtol=1e-7, atol=1e-9)
+    peers.agree(runs, rtol=1e-5 if namespace == "optimize" else 1e-7, atol=1e-9)
     slopes = {f"both {k}": v for k, v in {"gpugrad": both, **value_and_gradient}.items()}
     medians = peers.race({**runs, **slopes}, args.rounds)
     taken = {k.removeprefix("both "): medians.pop(k) for k in slopes if k in medians}
@@ -271,7 +333,9 @@ def many_systems(count: int) -> bool:
 
 def main() -> int:
     """Print the tables of all rows."""
-    good = [race(name, ROWS[name]) for name in args.names or ROWS]
+    laws = [f"{name}.{method}" for name in LAWS for method in METHODS] if args.laws else []
+    chosen = args.names or [*ROWS, *laws]
+    good = [race(name, of_law(name) if "." in name else ROWS[name]) for name in chosen]
     if not args.names:
         good.append(memory_of_sparse())
         good.append(many_systems(200 if args.small else 10000))

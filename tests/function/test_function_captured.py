@@ -33,7 +33,7 @@ CUT = {
         "CuPy owns the plan and the work area of an FFT and may free them":
             "fft fft2 fft_c2c fft_c2r fft_r2c fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft "
             "ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftn trigonometric_transform",
-        "CuPy uses an FFT where that is faster": "convolve correlate poly polymul rate_filter",
+        "CuPy uses an FFT where that is faster": "convolve correlate poly polymul",
         "the shape of its result depends on values that the host reads":
             "argwhere bin_counts bincount compress extract flatnonzero intersect1d setdiff1d "
             "setxor1d union1d unique_all unique_values",
@@ -47,8 +47,8 @@ CUT = {
             "csr_lstsq csr_matmul csr_sampled csr_solve",
         "copies counts, an order or a shape from the host":
             "repeat spherical_yn spline_coefficients",
-        "copies the places of an edge, of windows or of taps from the host":
-            "correlate_valid ranked_windows spline_at spline_spread tied_windows",
+        "copies the places of an edge, of windows, of taps or of pairs from the host":
+            "correlate_valid own_pair_sums ranked_windows spline_at spline_spread tied_windows",
     }.items()
     for name in names.split()
 }  # fmt: skip

@@ -352,6 +352,8 @@ SUMS = {
     "cumulative_trapezoid": lambda M, y, x: M.cumulative_trapezoid(y, x, initial=0),
     "cumulative_simpson": lambda M, y, x: M.cumulative_simpson(y, x=x),
     "dx": lambda M, y, x: M.simpson(y, dx=0.3),
+    "simpson along another axis": lambda M, y, x: M.simpson(y[:, :8].T, axis=0),
+    "trapezoid of a distance": lambda M, y, x: M.trapezoid(y, dx=x[1]),
 }
 
 
@@ -365,6 +367,15 @@ def test_sums_of_samples(name):
     rows = gg.vmap(lambda *a: f(G, *a))(*(t[None] for t in tensors))
     np.testing.assert_allclose(rows.numpy()[0], expected, rtol=1e-12)
     check_grads(lambda *a: f(G, *a), arrays)
+
+
+def test_equally_spaced_samples_are_summed_with_weights_not_by_slices():
+    for f in (G.trapezoid, G.simpson, G.romb):
+        with gg.GradientTape() as tape:
+            tape.watch(y := constant(SAMPLES))
+            total = f(y)
+        assert {entry[0].name for entry in tape.log} <= {"moveaxis", "vecdot", "multiply"}, f
+        assert tape.gradient(total, y).shape == SAMPLES.shape
 
 
 def test_fixed_quad_is_traced_and_has_gradients():

@@ -117,6 +117,14 @@ gradient(
     np.array([0.3, 0.7]),
 )
 gradient("group_delay", lambda b, a: G.group_delay((b, a), np.array([0.3, 0.7]))[1], b, a)
+RATES = np.random.default_rng(1)  # of its own: the arrays of the other cases stay
+for rates in ((2, 3, 5), (4, 6, 9), (2, 2, 3), (1, 1, 140)):  # the last by transforms
+    gradient(
+        f"upfirdn {rates}",
+        lambda h, x, n=rates: G.upfirdn(h, x, *n[:2]),
+        RATES.normal(size=rates[2]),
+        RATES.normal(size=(2, 7)),
+    )
 gradient("resample", lambda x: G.resample(x, 7, axis=1), X2)
 gradient("resample_poly", lambda x: G.resample_poly(x, 3, 2, axis=1), X2)
 gradient("resample_poly h", lambda x, h: G.resample_poly(x, 3, 2, axis=1, window=h), X2, r(7))

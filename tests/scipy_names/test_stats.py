@@ -373,3 +373,15 @@ def test_results_that_scipy_searches_or_compiles_have_gradients(name):
         h = 1e-4 * direction
         differences = (function(GAMMAS + h, S)[k] - function(GAMMAS - h, S)[k]) / 2e-4
         np.testing.assert_allclose(slope, differences, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cosine", "geninvgauss", "vonmises"])
+def test_a_distribution_function_of_known_shapes_has_the_derivatives_of_its_density(name):
+    law, args = getattr(G, name), LAWS[name]
+    x = gg.asarray(getattr(S, name).ppf([0.2, 0.6], *args))
+    slope = lambda f: lambda x: gg.sum(gg.grad(f)(x))  # noqa: E731
+    cdf, pdf = (lambda x, f=f: gg.sum(f(x, *args)) for f in (law.cdf, law.pdf))
+    np.testing.assert_allclose(gg.grad(gg.function(cdf))(x), law.pdf(x, *args), rtol=1e-12)
+    for _ in range(3):
+        np.testing.assert_allclose(slope(cdf)(x), pdf(x), rtol=1e-9)
+        cdf, pdf = slope(cdf), slope(pdf)

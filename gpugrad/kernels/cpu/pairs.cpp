@@ -183,6 +183,34 @@ template <class T, class F> void sums(void* state, long piece) {
   }
 }
 
+// Where the pair (i, j), i < j, of m vectors is in SciPy's order, without j.
+INLINE long before(long i, long m) { return i * m - i * (i + 3) / 2 - 1; }
+
+// As `sums`, of the pairs (i, j), i < j, of one set, of which y has all columns. `out` is a line.
+template <class T, class F> void own_sums(void* state, long piece) {
+  const Job& job = *(Job*)state;
+  const long n = job.n, m = job.m, low = piece * ROWS, rows = std::min(m - low, ROWS);
+  const T *y = (const T*)job.y, *x[ROWS];
+  for (long r = 0; r < ROWS; ++r) x[r] = (const T*)job.x + (low + (r < rows ? r : 0)) * job.k;
+  for (long j = (low + 1) / N<T> * N<T>; j < n; j += N<T>) {
+    Vec<T> sum[ROWS];
+    for (long r = 0; r < ROWS; ++r) sum[r] = T(0);
+    for (long i = 0; i < job.k; ++i) {
+      const Vec<T> b = load<N<T>, N<T>>(y + i * n + j);
+      for (long r = 0; r < ROWS; ++r)
+        sum[r] = F::join(sum[r], F::term(Vec<T>(x[r][i]), b, job.p));
+    }
+    for (long r = 0; r < rows; ++r) {
+      T* to = (T*)job.out + before(low + r, m);
+      if (j > low + r && j + N<T> <= m)
+        store<N<T>>(to + j, sum[r]);
+      else
+        for (long i = j; i < std::min(j + N<T>, m); ++i)
+          if (i > low + r) to[i] = sum[r][i - j];
+    }
+  }
+}
+
 // out[i, k] = the sum of g[i, j] times the slope at x[i, k] and y[k, j] over j; x and out are (m, k),
 // y is (k, n) as in `sums`. Of the largest terms of a pair each gets an equal part.
 template <class T, class F> void sums_gradient(void* state, long piece) {
@@ -195,7 +223,17 @@ template <class T, class F> void sums_gradient(void* state, long piece) {
   for (long from = 0; from < n; from += STRIP) {
     const long width = std::min(n - from, STRIP), real = std::min(job.real - from, width);
     std::fill(weights.begin(), weights.end(), T(0));
-    if (job.column == 1)
+    if (!job.row) {  // of the pairs of one set: g is a line
+      const long near = std::clamp(low - from, 0L, std::max(real, 0L));
+      for (long j = 0; j < near; ++j)
+        for (long r = 0; r < rows; ++r)
+          weights[r * STRIP + j] = g[before(from + j, job.m) + low + r];
+      for (long r = 0; r < rows; ++r)
+        for (long j = near; j < real; ++j) {
+          const long a = std::min(low + r, from + j), b = std::max(low + r, from + j);
+          weights[r * STRIP + j] = a == b ? T(0) : g[before(a, job.m) + b];
+        }
+    } else if (job.column == 1)
       for (long r = 0; r < rows; ++r)
         for (long j = 0; j < real; ++j) weights[r * STRIP + j] = g[r * job.row + from + j];
     else
@@ -239,10 +277,12 @@ template <class T, class F> void sums_gradient(void* state, long piece) {
     ((T*)job.out)[low * size + i] = over_lanes(Sum(), total[i])[0];
 }
 
-// The two jobs of each term, in the order of `TERMS` in pairs.py.
+// The jobs of each term, in the order of `TERMS` in pairs.py.
 template <class T> struct Jobs {
-  gpugrad_job sums, gradient;
-  template <class F> static Jobs of() { return {::sums<T, F>, ::sums_gradient<T, F>}; }
+  gpugrad_job sums, gradient, own;
+  template <class F> static Jobs of() {
+    return {::sums<T, F>, ::sums_gradient<T, F>, ::own_sums<T, F>};
+  }
   static Jobs at(long term) {
     const Jobs all[] = {of<Cityblock>(), of<Squares>(), of<Totals>(),
                         of<Canberra>(), of<Power>(), of<Entropy>(), of<Chebyshev>()};
@@ -279,6 +319,14 @@ void gpugrad_pair_sums(
   Job job = {x, y, nullptr, nullptr, out, m, n, k, 0, 0, p, 0};
   const gpugrad_job run = wide ? Jobs<double>::at(term).sums : Jobs<float>::at(term).sums;
   gpugrad_parallel(run, &job, (m + ROWS - 1) / ROWS);
+}
+
+void gpugrad_own_pair_sums(
+    long wide, long term, const void* x, const void* y, void* out, long m, long n, long k,
+    double p) {
+  Job job = {x, y, nullptr, nullptr, out, m, n, k, 0, 0, p, 0};
+  gpugrad_parallel(
+      wide ? Jobs<double>::at(term).own : Jobs<float>::at(term).own, &job, (m + ROWS - 1) / ROWS);
 }
 
 void gpugrad_pair_sums_gradient(

@@ -17,6 +17,7 @@ _IN_C = Kernels(
     distances_gradient="l ppppp lllll",
     all_exact="l p l d > l",
     pair_sums="ll ppp lll d",
+    own_pair_sums="ll ppp lll d",
     pair_sums_gradient="ll pppp llllll d",
 )
 
@@ -94,6 +95,27 @@ def pair_sums(xp: Any, x1: Any, x2: Any, /, *, term: str, p: float = 1.0) -> Any
     out = np.empty((m, n), x.dtype)
     _IN_C.pair_sums(WIDE[x.dtype], TERMS.index(term), x, y, out, m, n, k, p)
     return np.ascontiguousarray(out[:, : x2.shape[0]])
+
+
+def own_pair_sums(xp: Any, x: Any, /, *, term: str, p: float = 1.0) -> Any:
+    """The launcher of `gpugrad.ops.scipy.pairs.own_pair_sums`."""
+    if term not in TERMS or not _takes(x, x):
+        return NotImplemented
+    y, x = _padded(x.T, 1), np.ascontiguousarray(x)
+    (m, k), n = x.shape, y.shape[1]
+    out = np.empty(m * (m - 1) // 2, x.dtype)
+    _IN_C.own_pair_sums(WIDE[x.dtype], TERMS.index(term), x, y, out, m, n, k, p)
+    return out
+
+
+def own_pair_sums_grad(xp: Any, g: Any, x: Any, /, *, term: str, p: float = 1.0) -> Any:
+    """The launcher of `gpugrad.ops.scipy.pairs.own_pair_sums_grad`."""
+    if term not in TERMS or not _takes(x, x) or g.dtype != x.dtype:
+        return NotImplemented
+    y, x, g = _padded(x.T, 1), np.ascontiguousarray(x), np.ascontiguousarray(g)
+    (m, k), n, out = x.shape, y.shape[1], np.empty(x.shape, x.dtype)
+    _IN_C.pair_sums_gradient(WIDE[x.dtype], TERMS.index(term), x, y, g, out, m, n, k, 0, 0, m, p)
+    return out
 
 
 def pair_sums_grad(xp: Any, g: Any, x1: Any, x2: Any, /, *, term: str, p: float = 1.0) -> Any:

@@ -156,3 +156,96 @@ def pair_sums_grad(xp, g, x1, x2, /, *, term, p=1.0):
         )
     slopes = _SLOPES[term](xp, *_all(xp, x1, x2), p)
     return xp.sum(xp.expand_dims(g, axis=-1) * slopes, axis=-2)
+
+
+def _own_samples(rng):
+    for (x, _), how in _samples(rng):
+        yield [x], how
+
+
+def _own_ref(x, term, p=1.0):
+    return _ref(x, x, term, p)[..., *np.triu_indices(x.shape[-2], 1)]
+
+
+def _of_pairs(m):
+    """For each element of an (m, m) matrix, the place of its pair among those of `pdist`, or 0."""
+    above = np.triu_indices(m, 1)
+    places = np.zeros((m, m), int)
+    places[above] = places[above[::-1]] = np.arange(len(above[0]))
+    return places
+
+
+def _check_own(name, x, term):
+    if x.ndim < 2 or x.shape[-2] < 2:
+        raise ShapeError(f"{name}: x {x.shape} is not (..., m, k) of two vectors or more.")
+    _check(name, x, x, term)
+
+
+_OWN_ERRORS = [
+    ([np.ones((1, 3))], {"term": "power"}, ShapeError, r"\(1, 3\)"),
+    ([np.ones((2, 3))], {"term": "a"}, ArgumentError, "'a' is none of"),
+]
+
+
+@op(
+    vjp=[lambda xp, g, x, term, p: xp.own_pair_sums_grad(g, x, term=term, p=p)],
+    batch="matrices",
+    cpu=pairs.own_pair_sums,
+    captures=True,
+    ref=_own_ref,
+    samples=_own_samples,
+    errors=_OWN_ERRORS,
+)
+def own_pair_sums(xp, x, /, *, term, p=1.0):
+    """`pair_sums` of the pairs of one set of vectors: (0, 1), (0, 2), ... (m - 2, m - 1).
+
+    Args:
+        x: array of shape (..., m, k), with m of 2 or more.
+        term, p: as of `pair_sums`.
+
+    Returns:
+        Tensor of shape (..., m (m - 1) / 2).
+
+    >>> print(gg.own_pair_sums([[0.0], [1.0], [3.0]], term="cityblock"))
+    [1. 3. 2.]
+    """
+    _check_own("own_pair_sums", x, term)
+    m = x.shape[-2]
+    i, j = np.triu_indices(m, 1)
+    all_ = xp.pair_sums(x, x, term=term, p=p)
+    return xp.getitem(xp.reshape(all_, (*x.shape[:-2], m * m)), index=(Ellipsis, i * m + j))
+
+
+def _own_grad_samples(rng):
+    for (x,), how in _own_samples(rng):
+        yield [rng.normal(size=_own_ref(x, **how).shape), x], how
+
+
+def _full(g, m):
+    return np.where(np.eye(m, dtype=bool), 0, g[..., _of_pairs(m)])
+
+
+@op(
+    cpu=pairs.own_pair_sums_grad,
+    opens=steps_unless(lambda g, x: x.ndim == 2 and x.size * x.shape[0] >= MIDDLE),
+    captures=True,
+    ref=lambda g, x, term, p=1.0: np.sum(
+        _full(g, x.shape[-2])[..., None] * _SLOPES[term](NUMPY, *_all(NUMPY, x, x), p), -2
+    ),
+    samples=_own_grad_samples,
+    errors=[([np.ones(1), *args], *rest) for args, *rest in _OWN_ERRORS],
+)
+def own_pair_sums_grad(xp, g, x, /, *, term, p=1.0):
+    """The gradient of `own_pair_sums`.
+
+    >>> print(gg.own_pair_sums_grad([2.0], [[1.0, 9.0], [3.0, 5.0]], term="cityblock"))
+    [[-2.  2.]
+     [ 2. -2.]]
+    """
+    _check_own("own_pair_sums_grad", x, term)
+    m = x.shape[-2]
+    if g.shape != (*x.shape[:-2], m * (m - 1) // 2):
+        raise ShapeError(f"own_pair_sums_grad: g {g.shape} is not of the pairs of x {x.shape}.")
+    full = xp.getitem(g, index=(Ellipsis, _of_pairs(m)))
+    of_both = xp.triu(full, k=1) + xp.tril(full, k=-1)
+    return xp.pair_sums_grad(of_both, x, x, term=term, p=p)

@@ -209,7 +209,58 @@ def _transforms(xp, *arrays, n):
     return [xp.fft(x, n=n) for x in arrays], xp.ifft
 
 
+_MOST_LAGS = 128  # for more, Fourier transforms take less time
+
+
 def _rates_by_h(xp, g, h_shape, x, up, down):
+    """The sum of g_m x_i for each element j of the filter, over all m and i with m down = i up + j.
+
+    Each pair of phases, of m and of i, has sums of its own.
+    """
+    common, n = math.gcd(up, down), h_shape[-1]
+    if n * common > _MOST_LAGS * up * down:
+        return _rates_by_transform(xp, g, h_shape, x, up, down)
+    parts, places = [], []
+    for m in range(min(up // common, g.shape[-1])):
+        for i in range(down // common):
+            late = [j + i * up - m * down for j in range(n)]
+            taps = [j for j, d in enumerate(late) if d % down == 0 and (d - i * up) % up == 0]
+            if not taps or i >= x.shape[-1]:
+                continue
+            steps = slice(m, None, up // common), slice(i, None, down // common)
+            of_g, of_x = (
+                xp.getitem(y, index=(Ellipsis, step)) for y, step in zip((g, x), steps, strict=True)
+            )
+            first = (i * up + taps[0] - m * down) * common // (up * down)
+            parts.append(_lag_sums(xp, of_g, of_x, first, len(taps)))
+            places += taps
+    rest = np.setdiff1d(np.arange(n), places)  # of a filter with elements that meet no sample
+    sums = xp.pad(xp.concat(parts), ((0, len(rest)),))
+    return xp.getitem(sums, index=np.argsort([*places, *rest]))
+
+
+def _lag_sums(xp, g, x, first, count):
+    """Sums of products of lines `g` and conjugates of `x`, delayed by `first` samples and more.
+
+    A block of `g` meets all delays of `x` in one matrix product, whose diagonals are added.
+    """
+    block = max(count, 32)
+    size = block * -(-g.shape[-1] // block)
+    x = _last(xp, x, 0, max(size - first, 0))
+    sides = ((0, 0),) * (x.ndim - 1)
+    x = xp.pad(conjugate(xp, x), (*sides, (first + count - 1, size - first - x.shape[-1] + block)))
+    x = xp.reshape(_last(xp, x, 0, size + block), (*x.shape[:-1], -1, block))
+    rows, after = xp.getitem(x, index=(Ellipsis, slice(0, -1), slice(None))), count - 1
+    x = xp.getitem(x, index=(Ellipsis, slice(1, None), slice(0, after)))
+    x = xp.concat([rows, x], axis=-1)
+    g = xp.reshape(_fit(xp, g, size), (-1, block))
+    products = xp.matmul(xp.matrix_transpose(g), xp.reshape(x, (-1, block + after)))
+    flat = xp.pad(xp.reshape(products, (-1,)), ((0, block),))
+    diagonals = xp.reshape(flat, (block, block + after + 1))
+    return xp.flip(xp.sum(_last(xp, diagonals, 0, count), axis=0), axis=0)
+
+
+def _rates_by_transform(xp, g, h_shape, x, up, down):
     g, x = _stuffed(xp, g, down), _stuffed(xp, x, up)
     (fg, fx), inverse = _transforms(xp, g, x, n=x.shape[-1] + h_shape[-1] - 1)
     product = xp.sum(fg * conjugate(xp, fx), axis=tuple(range(g.ndim - 1)))

@@ -25,6 +25,7 @@ from scipy import integrate as _scipys
 from gpugrad.scipy.calling import public
 from gpugrad.scipy.integrate import initial_values, quadrature
 from gpugrad.scipy.integrate.initial_values import read
+from gpugrad.scipy.integrate.sampled import weighted
 from gpugrad.scipy.signatures import lazy
 
 _SAMPLED = ["cumulative_simpson", "cumulative_trapezoid", "fixed_quad", "newton_cotes", "romb"]
@@ -42,6 +43,8 @@ def _found(name: str) -> Any:
     scipys = getattr(_scipys, name)
     if name in _SAMPLED:
         function = getattr(read("_quadrature"), name)
+        if name in ("romb", "simpson", "trapezoid"):
+            function = weighted(function, scipys)
         return function if name == "fixed_quad" else public(function, scipys)
     if name in _SOLVERS:
         return getattr(read("_ivp.ivp"), name)

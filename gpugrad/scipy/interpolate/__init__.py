@@ -157,6 +157,37 @@ def _read(module: str) -> Any:
     return _reader().read(_HERE + module)
 
 
+def _plain_first(function: Any, scipys: Any) -> Any:
+    """A function that makes a BSpline: SciPy's own for arrays that nothing follows."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        plain = plain_values(*args, *keywords.values())
+        if plain is None:
+            return function(*args, **keywords)
+        named = dict(zip(keywords, plain[len(args) :], strict=True))
+        made = scipys(*plain[: len(args)], **named)
+        t, c = NUMPY.asarray(made.t), NUMPY.asarray(made.c)
+        cls = _read("_bsplines").BSpline
+        return cls.construct_fast(t, c, made.k, extrapolate=made.extrapolate, axis=made.axis)
+
+    return call
+
+
+def _with_design_matrix(cls: Any) -> Any:
+    """BSpline, whose `design_matrix` is SciPy's own for arrays that nothing follows."""
+    general = cls.design_matrix
+
+    @functools.wraps(general)
+    def design_matrix(x: Any, t: Any, k: int, extrapolate: Any = False) -> Any:
+        if (plain := plain_values(x, t)) is None:
+            return general(x, t, k, extrapolate)
+        return sparse.csr_array(_scipys.BSpline.design_matrix(*plain, k, extrapolate))
+
+    cls.design_matrix = staticmethod(design_matrix)
+    return cls
+
+
 def _on_device(function: Any) -> Any:
     """A function or method that creates its constants on the device of its arguments."""
 
@@ -208,12 +239,18 @@ def _made() -> dict[str, Any]:
     }
 
 
+_OF_POINTS = ("make_interp_spline", "make_lsq_spline", "make_smoothing_spline")
+
+
 def _found(name: str) -> Any:
     if name in _MODULES:
         value = getattr(_read(_MODULES[name]), name)
+        value = _plain_first(value, getattr(_scipys, name)) if name in _OF_POINTS else value
+        value = _with_design_matrix(value) if name == "BSpline" else value
         value = _class(value) if isinstance(value, type) else _on_device(value)
     elif name in _made():
         value = _made()[name]
+        value = _plain_first(value, getattr(_scipys, name)) if name in _OF_POINTS else value
         value = _class(value) if isinstance(value, type) else _on_device(value)
     else:
         value = on_values(getattr(_scipys, name))

@@ -10,7 +10,7 @@ import scipy.interpolate as scipys
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.calling import on_values
+from gpugrad.scipy.calling import on_values, plain_values
 from gpugrad.scipy.interpolate import splines
 from gpugrad.scipy.namespaces import NUMPY
 
@@ -32,6 +32,10 @@ def basis_matrix(t: Any, k: int, x: Any, nu: int) -> Tensor:
 def surface(x: Any, y: Any, tck: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Tensor:
     """A tensor product of splines, or its derivative, on a grid or at points."""
     tx, ty, c, kx, ky = tck
+    if not grid and min(dx, dy) >= 0 and (plain := plain_values(x, y, tx, ty, c)) is not None:
+        x, y, tx, ty, c = plain
+        made = scipys.BivariateSpline._from_tck((tx, ty, np.ravel(c), kx, ky))
+        return NUMPY.asarray(made.ev(x, y, dx, dy))
     left, right = basis_matrix(tx, kx, x, dx), basis_matrix(ty, ky, y, dy)
     c = NUMPY.reshape(_floats(c), (left.shape[1], right.shape[1]))
     return left @ c @ right.T if grid else NUMPY.sum((left @ c) * right, axis=1)
@@ -119,27 +123,22 @@ def smoothing_spline(make: Callable[..., Any]) -> Callable[..., Any]:
         if n <= 4:
             raise ValueError("``x`` and ``y`` length must be at least 5")
         w = NUMPY.ones(n) if w is None else _floats(w)
-        flat, h = NUMPY.reshape(y, (n, -1)), x[1:] - x[:-1]
-        i = np.arange(n - 2)
-        q: Any = 0.0
-        for k, part in enumerate((1 / h[:-1], -1 / h[:-1] - 1 / h[1:], 1 / h[1:])):
-            q = q + _at((n, n - 2), i + k, i, part)
-        r = _at((n - 2, n - 2), i, i, (h[:-1] + h[1:]) / 3)
-        r = r + _at((n - 2, n - 2), i[1:], i[:-1], h[1:-1] / 6)
-        r = r + _at((n - 2, n - 2), i[:-1], i[1:], h[1:-1] / 6)
-        scaled = lam * q / w[:, None]
-        u = NUMPY.linalg.solve(r + q.T @ scaled, q.T @ flat)
-        smooth = NUMPY.reshape(flat - scaled @ u, y.shape)
+        flat, h, m = NUMPY.reshape(y, (n, -1)), x[1:] - x[:-1], n - 2
+        v = lam / w
+        q = (1 / h[:-1], -1 / h[:-1] - 1 / h[1:], 1 / h[1:])  # the second differences of the values
+        bands = [(h[:-1] + h[1:]) / 3, h[1:-1] / 6, 0.0]
+        for d in range(3):
+            for k in range(d, 3):
+                bands[d] = bands[d] + q[k][: m - d] * v[k : k + m - d] * q[k - d][d:]
+        rows = [NUMPY.pad(bands[abs(d)], (max(d, 0), max(-d, 0))) for d in (2, 1, 0, -1, -2)]
+        differences = sum(q[k][:, None] * flat[k : k + m] for k in range(3))
+        u = splines.solve_banded((2, 2), NUMPY.stack(rows), differences)
+        sides = [((k, 2 - k), (0, 0)) for k in range(3)]
+        change = sum(NUMPY.pad(q[k][:, None] * u, sides[k]) for k in range(3))
+        smooth = NUMPY.reshape(flat - v[:, None] * change, y.shape)
         return make(x, NUMPY.moveaxis(smooth, 0, axis), k=3, bc_type="natural", axis=axis)
 
     return make_smoothing_spline
-
-
-def _at(shape: tuple[int, int], rows: Any, columns: Any, values: Any) -> Tensor:
-    """A matrix with these elements, else 0."""
-    places = NUMPY.asarray(rows * shape[1] + columns)
-    flat: Tensor = xp.segment_sum(values, places, num_segments=shape[0] * shape[1])
-    return NUMPY.reshape(flat, shape)
 
 
 def curve(make: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:

@@ -229,14 +229,7 @@ def _rank_filter(
         footprint = NUMPY.ones([size] * x.ndim if NUMPY.ndim(size) == 0 else size, dtype=bool)
     inside = np.asarray(footprint).astype(bool)
     x = NUMPY.pad(NUMPY.asarray(x), [(m // 2, (m - 1) // 2) for m in inside.shape])
-    lengths = [n - m + 1 for n, m in zip(x.shape, inside.shape, strict=True)]
-    parts = [
-        x[tuple(slice(i, i + n) for i, n in zip(at, lengths, strict=True))]
-        for at in zip(*np.nonzero(inside), strict=True)
-    ]
-    stack = NUMPY.stack(parts, axis=-1)
-    places = NUMPY.argpartition(stack, rank, axis=-1)[..., rank : rank + 1]
-    return NUMPY.take_along_axis(stack, places, axis=-1)[..., 0]
+    return xp.ranked_windows(x, footprint=inside, rank=rank)
 
 
 _MODES = {"mirror": "reflect", "constant": "constant", "nearest": "edge", "wrap": "wrap"}

@@ -17,8 +17,8 @@ from gpugrad.errors import DTypeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.numpy.random import seeded_rng
 from gpugrad.scipy.sparse.arithmetic import Sparse
-from gpugrad.scipy.sparse.arrays import coo_array, csr_array, dia_matrix
-from gpugrad.scipy.sparse.pattern import SCIPY, Pattern
+from gpugrad.scipy.sparse.arrays import csr_array, dia_matrix
+from gpugrad.scipy.sparse.pattern import SCIPY, Pattern, on
 from gpugrad.scipy.sparse.structure import CLASSES
 
 
@@ -229,7 +229,7 @@ def find(A: Any) -> tuple[Any, Any, Tensor]:
     return coo.row, coo.col, coo.data
 
 
-def _diagonals(diagonals: Any, offsets: Any, shape: Any, make: Any) -> Any:
+def _diagonals(diagonals: Any, offsets: Any) -> tuple[list[Tensor], list[int]]:
     offsets = [int(k) for k in np.atleast_1d(np.asarray(offsets))]
     first = diagonals[0] if isinstance(diagonals, (list, tuple)) and len(diagonals) else diagonals
     # a Tensor has its own: np.ndim would ask for its values
@@ -238,14 +238,7 @@ def _diagonals(diagonals: Any, offsets: Any, shape: Any, make: Any) -> Any:
         diagonals = [diagonals]
     rows = [d if isinstance(d, Tensor) else asarray(d) for d in diagonals]
     rows = [xp.reshape(d, (1,)) if d.ndim == 0 else d for d in rows]
-    kind = np.result_type(*(d.dtype for d in rows))
-    positions, start = [], 1
-    for d in rows:
-        positions.append(np.arange(start, start + d.size))
-        start += d.size
-    data = xp.concat([xp.astype(d, kind) for d in rows])
-    at = make(positions, offsets)
-    return data, at
+    return rows, offsets
 
 
 def diags_array(
@@ -285,11 +278,20 @@ def diags(
 
 
 def _diags(build: Any, diagonals: Any, offsets: Any, shape: Any, format: Any, dtype: Any) -> Any:
-    data, at = _diagonals(
-        diagonals, offsets, shape, lambda d, k: build(d, offsets=k, shape=shape, dtype=np.int64)
-    )
-    whole = coo_array._made(data, Pattern(SCIPY.coo_array((1, 1), dtype=np.int64)))
-    return _cast(whole._moved(at).asformat(format), dtype)
+    rows, offsets = _diagonals(diagonals, offsets)
+    ones = [np.ones(d.size, np.int8) for d in rows]
+    at = build(ones, offsets=offsets, shape=shape, dtype=np.int8).astype(np.int64)
+    (m, n), width = at.shape, at.data.shape[1]
+    kind, parts = np.result_type(*(d.dtype for d in rows)), []
+    for d, k in zip(rows, offsets, strict=True):
+        start, length = max(k, 0), min(m + k, n - k, m, n)
+        d = d if d.dtype == kind else xp.astype(d, kind)
+        d = d if d.size == length else xp.broadcast_to(d, (length,))
+        ends = [on(np.zeros(size, kind), d.device) for size in (start, width - start - length)]
+        parts += [ends[0], d, ends[1]]
+    data = xp.reshape(xp.concat(parts), at.data.shape)
+    whole = CLASSES["dia", isinstance(at, SCIPY.sparray)]._made(data, Pattern(at))
+    return _cast(whole.asformat(format), dtype)
 
 
 def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:

@@ -230,13 +230,19 @@ def pdist(
     x = floats(X)
     if x.ndim != 2:
         raise ValueError(f"A 2-dimensional array must be passed. (Shape was {x.shape}).")
-    i, j = np.triu_indices(x.shape[0], 1)
     if callable(metric):
+        i, j = np.triu_indices(x.shape[0], 1)
         pairs = (metric(x[int(a)], x[int(b)], **kwargs) for a, b in zip(i, j, strict=True))
         return _written(out, _stacked(pairs, i.shape, x))
     if not isinstance(metric, str):
         raise TypeError("2nd argument metric must be a string identifier or a function.")
     x = _doubles(x)
+    formula = _metric(metric)
+    single = x.shape[0] > 1 and x.shape[1] and kwargs.get("w") is None
+    if single and formula in metrics.OF_TERMS and not isinstance(kwargs.get("p"), Tensor):
+        options = _check_options(formula, kwargs, x)
+        columns = xp.expand_dims(xp.matrix_transpose(x), axis=2)
+        return _written(out, formula(columns, columns, **options))
     above = np.triu(np.ones((x.shape[0], x.shape[0]), bool), 1)  # a mask: the gradient is a copy
     return _written(out, _pairs(x, x, metric, kwargs, lambda: x)[above])
 

@@ -26,7 +26,12 @@ def _sum(x: Tensor, w: Any = None) -> Tensor:
 
 
 def _sum_of(term: str, u: Tensor, v: Tensor, w: Any = None, p: Any = 1.0) -> Tensor:
-    """The weighted sum of a term of `pair_sums`, also of all pairs, (k, m, 1) and (k, 1, n)."""
+    """The weighted sum of a term of `pair_sums`, also of all pairs, (k, m, 1) and (k, 1, n).
+
+    If `u` is `v`, of shape (k, m, 1), it is that of the pairs of one set of vectors.
+    """
+    if u is v:
+        return xp.own_pair_sums(_rows(u, v)[0], term=term, p=float(p))
     pairs = u.ndim == v.ndim == 3 and u.shape[2] == v.shape[1] == 1 and not isinstance(p, Tensor)
     degree = {"cityblock": 1, "totals": 1, "squares": 2, "power": p}.get(term)
     if pairs and degree and w is not None and known(lambda: xp.all(xp.greater(w, 0))):
@@ -78,6 +83,8 @@ def minkowski(u: Tensor, v: Tensor, w: Any = None, p: Any = 2) -> Tensor:
         if p == 1:
             return cityblock(u, v, w)
         if w is None:
+            if u is v:
+                return root(_sum_of("squares" if p == 2 else "power", u, v, p=p), p)
             if u.ndim == 3:
                 return (
                     xp.euclidean_distances(*_rows(u, v))
@@ -230,6 +237,11 @@ def yule(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     equal = _sum(u * v, w) * _sum((1 - u) * (1 - v), w)
     return xp.where(xp.equal(odd, 0), 0, 2 * ratio(odd, equal + odd))
 
+
+OF_TERMS = frozenset(
+    (braycurtis, canberra, chebyshev, cityblock, euclidean, minkowski, sqeuclidean)
+)
+"""Metrics of sums of a term, or of its maximum."""
 
 OF_SETS = frozenset((dice, rogerstanimoto, russellrao, sokalsneath, yule))
 """Metrics of vectors of 0 and 1."""

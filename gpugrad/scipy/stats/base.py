@@ -24,7 +24,7 @@ from gpugrad.ops.scipy import stats as _declares_ops  # noqa: F401
 from gpugrad.scipy.calling import holds
 from gpugrad.scipy.stats.common import Method, attached, double, located, log_of_part, stream
 from gpugrad.scipy.stats.frozen import Frozen
-from gpugrad.scipy.stats.integrals import integral, lifted
+from gpugrad.scipy.stats.integrals import are_constants, at_the_end, integral, lifted
 from gpugrad.scipy.stats.moments import Moments
 
 _OUTSIDE = {
@@ -169,17 +169,22 @@ class Distribution(Moments):
     def _logpdf(self, x: Any, *shapes: Any) -> Any:
         return xp.log(self._pdf(x, *shapes))
 
-    def _cdf(self, x: Any, *shapes: Any) -> Any:
+    def _area(self, x: Any, *shapes: Any) -> Any:
+        """An integral with the derivatives of the distribution function, not with its value."""
+        if are_constants(shapes):
+            return at_the_end(lambda t: self._pdf(t, *shapes), x)
         a, _ = self._get_support(*shapes)
-        area = integral(lambda t: self._pdf(t, *lifted(shapes)), self, shapes, a, x)
-        return attached(self._values("cdf", x, *shapes), area)
+        return integral(lambda t: self._pdf(t, *lifted(shapes)), self, shapes, a, x)
+
+    def _cdf(self, x: Any, *shapes: Any) -> Any:
+        return attached(self._values("cdf", x, *shapes), self._area(x, *shapes))
 
     def _sf(self, x: Any, *shapes: Any) -> Any:
         return 1.0 - self._cdf(x, *shapes)
 
     def _scipys_sf(self, x: Any, *shapes: Any) -> Any:
         """SciPy's values, which are exact where 1 - cdf would cancel."""
-        return attached(self._values("sf", x, *shapes), -self._cdf(x, *shapes))
+        return attached(self._values("sf", x, *shapes), -self._area(x, *shapes))
 
     def _logcdf(self, x: Any, *shapes: Any) -> Any:
         return log_of_part(self._cdf(x, *shapes), self._sf(x, *shapes))

@@ -36,9 +36,8 @@ class rv_discrete(Distribution):
     def _logpmf(self, k: Any, *shapes: Any) -> Any:
         return xp.log(self._pmf(k, *shapes))
 
-    def _cdf(self, x: Any, *shapes: Any) -> Any:
-        total = self._sum(lambda k, *s: self._pmf(k, *s), shapes, x)
-        return attached(self._values("cdf", x, *shapes), total)
+    def _area(self, x: Any, *shapes: Any) -> Any:
+        return self._sum(lambda k, *s: self._pmf(k, *s), shapes, x)
 
     def _ppf(self, q: Any, *shapes: Any) -> Any:
         return self._values("ppf", q, *shapes)

@@ -16,7 +16,7 @@ from gpugrad.scipy.stats import counts, sampled
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
 from gpugrad.scipy.stats.common import attached, double
 from gpugrad.scipy.stats.discrete import rv_discrete
-from gpugrad.scipy.stats.integrals import integral, lifted
+from gpugrad.scipy.stats.integrals import are_constants, at_the_end, integral, lifted
 from gpugrad.scipy.stats.limits import (
     extreme_logpdf,
     extreme_ppf,
@@ -267,12 +267,14 @@ def _gennorm_stats(self: Any, beta: Any) -> Any:
     return 0.0, xp.exp(c3 - c1), 0.0, xp.exp(c5 + c1 - 2 * c3) - 3.0
 
 
-def _vonmises_cdf(self: Any, x: Any, kappa: Any) -> Any:
+def _vonmises_area(self: Any, x: Any, kappa: Any) -> Any:
     """Between -pi and pi, from the density's top; whole turns add 1."""
     y = x - 2 * np.pi * xp.round(xp.stop_gradient(x) / (2 * np.pi))
+    if are_constants([kappa]):
+        return at_the_end(lambda t: self._pdf(t, kappa), x)
     (across,) = lifted([kappa])
     area = integral(lambda t: self._pdf(t, across), self, [kappa], 0.0 * y, xp.abs(y))
-    return attached(self._values("cdf", x, kappa), xp.sign(y) * area)
+    return xp.sign(y) * area
 
 
 def log_difference(p: Any, q: Any) -> Any:
@@ -386,9 +388,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
         "_logpdf": lambda self, x, a: (
             math.log(2) - 0.5 * x * x - 0.5 * math.log(2 * math.pi) + special.log_ndtr(a * x)
         ),
-        "_cdf": lambda self, x, a: attached(
-            self._values("cdf", x, a), special.ndtr(x) - 2 * special.owens_t(x, a)
-        ),
+        "_area": lambda self, x, a: special.ndtr(x) - 2 * special.owens_t(x, a),
     },
     "truncnorm_gen": {
         "_logcdf": _truncnorm_logcdf,
@@ -401,7 +401,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "tukeylambda_gen": {"_cdf": _tukeylambda, "_pdf": _tukeylambda_pdf, **_INTEGRALS},
     "vonmises_gen": {
         **_HOSTED,
-        "_cdf": _vonmises_cdf,
+        "_area": _vonmises_area,
         "_ends": lambda self, kappa: (-np.pi, np.pi),
     },
 }
