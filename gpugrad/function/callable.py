@@ -101,10 +101,8 @@ class Function(Generic[P, R]):
                 plan = self._plans.get(key)
                 if plan is None:
                     self._warn(self._plans, key, args, keywords)
-                    # a trace on values and its replay would communicate twice, other ranks once
-                    if self._options.memory_limit is not None or ranks.size > 1:
-                        with contextlib.suppress(NotReplayable):
-                            return self._first_within_limit(key, args, keywords, release)
+                    with contextlib.suppress(NotReplayable):
+                        return self._first(key, args, keywords, release)
                     return self._trace(key, arrays, args, keywords, release)
         if not self._signature.donate:
             if plan.fits is None:
@@ -296,10 +294,11 @@ class Function(Generic[P, R]):
             release()
         return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))
 
-    def _first_within_limit(
-        self, key: Any, args: Any, keywords: Any, release: Callable[[], None] | None
-    ) -> Any:
+    def _first(self, key: Any, args: Any, keywords: Any, release: Callable[[], None] | None) -> Any:
         """The result of the first call by a replay, planned on shapes.
+
+        A trace on values would compute all twice, exceed a memory limit, and communicate twice
+        where other ranks do once.
 
         Raises:
             NotReplayable: the function must be traced on values. Nothing has changed.

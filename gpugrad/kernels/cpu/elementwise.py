@@ -36,7 +36,7 @@ from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 from gpugrad.kernels.codegen.powers import MOST
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import errors_raise
+from gpugrad.kernels.cpu.large import errors_raise, shapes_suffice
 
 Formula = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 """A function of arrays, or of Codes, and of metadata."""
@@ -101,6 +101,8 @@ class Loops:
         try:
             kernel = self._kernels[key]
         except KeyError:
+            if shapes_suffice():
+                return NotImplemented
             inputs = [dtype if type(k) is str else k for k in inputs]
             kernel = self._kernels[key] = self._kernel(dtype, inputs, params or {})
         return NotImplemented if kernel is None else run(kernel, arrays)

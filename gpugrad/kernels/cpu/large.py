@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,28 @@ def errors_raise() -> bool:
         return True
     _harmless = modes
     return False
+
+
+class _Thread(threading.local):
+    wants_shapes = False
+
+
+_thread = _Thread()
+
+
+def shapes_suffice() -> bool:
+    """Whether nobody reads the values that this thread computes."""
+    return _thread.wants_shapes
+
+
+@contextlib.contextmanager
+def for_shapes() -> Iterator[None]:
+    """Compute values that nobody reads: NumPy does what no kernel is loaded for, none is compiled."""
+    before, _thread.wants_shapes = _thread.wants_shapes, True
+    try:
+        yield
+    finally:
+        _thread.wants_shapes = before
 
 
 def kernels(name: str) -> Any:
