@@ -14,9 +14,9 @@ import numpy as np
 
 from gpugrad.core import devices
 from gpugrad.core.backend import NUMPY, READINGS, Reading, may_share
+from gpugrad.core.for_shapes import for_shapes
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.cpu.large import for_shapes
 from gpugrad.trace.array import Traced
 from gpugrad.trace.program import NotReplayable, Undo
 from gpugrad.trace.tracing import Tracing

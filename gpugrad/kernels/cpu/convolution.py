@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu.large import errors_raise, shapes_suffice
+from gpugrad.core.for_shapes import shapes_suffice
+from gpugrad.kernels.cpu.large import errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 LEAST = 1 << 15

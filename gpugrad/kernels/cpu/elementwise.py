@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import SCALARS
+from gpugrad.core.for_shapes import shapes_suffice
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import Body, Code, NoCodeError, cast, read
 from gpugrad.kernels.codegen.code_reading import CODE, LIB
@@ -36,7 +37,7 @@ from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 from gpugrad.kernels.codegen.powers import MOST
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import errors_raise, shapes_suffice
+from gpugrad.kernels.cpu.large import errors_raise
 
 Formula = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 """A function of arrays, or of Codes, and of metadata."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,28 +46,6 @@ def errors_raise() -> bool:
         return True
     _harmless = modes
     return False
-
-
-class _Thread(threading.local):
-    wants_shapes = False
-
-
-_thread = _Thread()
-
-
-def shapes_suffice() -> bool:
-    """Whether nobody reads the values that this thread computes."""
-    return _thread.wants_shapes
-
-
-@contextlib.contextmanager
-def for_shapes() -> Iterator[None]:
-    """Compute values that nobody reads: NumPy does what no kernel is loaded for, none is compiled."""
-    before, _thread.wants_shapes = _thread.wants_shapes, True
-    try:
-        yield
-    finally:
-        _thread.wants_shapes = before
 
 
 def kernels(name: str) -> Any:

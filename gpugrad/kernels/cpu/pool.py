@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import environment
+from gpugrad.core.for_shapes import shapes_suffice
 from gpugrad.core.forking import cached_property
 from gpugrad.core.threads import workers
 from gpugrad.errors import ArgumentError, GpugradWarning
 from gpugrad.kernels.cpu import compiler
-from gpugrad.kernels.cpu.large import shapes_suffice
 
 _POINTER = ctypes.c_void_p
 _HOME = Path(__file__).parent

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.for_shapes import shapes_suffice
 from gpugrad.kernels.cpu import blas
-from gpugrad.kernels.cpu.large import WIDE, errors_raise, kernels, shapes_suffice
+from gpugrad.kernels.cpu.large import WIDE, errors_raise, kernels
 
 LEAST = 1 << 18
 """Multiply-adds from which a product is cut; OpenBLAS computes smaller ones on one thread, too."""
