@@ -102,7 +102,7 @@ class Function(Generic[P, R]):
                 if plan is None:
                     self._warn(self._plans, key, args, keywords)
                     with contextlib.suppress(NotReplayable):
-                        return self._first(key, args, keywords, release)
+                        return self._first(key, arrays, args, keywords, release)
                     return self._trace(key, arrays, args, keywords, release)
         if not self._signature.donate:
             if plan.fits is None:
@@ -294,7 +294,14 @@ class Function(Generic[P, R]):
             release()
         return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))
 
-    def _first(self, key: Any, args: Any, keywords: Any, release: Callable[[], None] | None) -> Any:
+    def _first(
+        self,
+        key: Any,
+        arrays: list[Any],
+        args: Any,
+        keywords: Any,
+        release: Callable[[], None] | None,
+    ) -> Any:
         """The result of the first call by a replay, planned on shapes.
 
         A trace on values would compute all twice, exceed a memory limit, and communicate twice
@@ -308,8 +315,9 @@ class Function(Generic[P, R]):
         plan = self._plans[key] = Plan(trace.program, form, self._options)
         del trace  # it holds the arguments
         try:
-            results = iter(plan.run(self._arrays(args, keywords), release))
+            results = iter(plan.run(arrays, release))
         except NotReplayable:
+            arrays[:] = self._signature.key(args, keywords)[1]  # a replay has emptied the list
             self._plans.drop(key)
             raise
         self._counts[1] += 1

@@ -200,9 +200,10 @@ class Step:
     @property
     def inputs(self) -> list[Value]:
         """The values that the step reads."""
-        values: list[Value] = []
-        for a in self.args:
-            values += [v for v in (a if isinstance(a, list) else [a]) if isinstance(v, Value)]
+        values = [a for a in self.args if type(a) is Value]
+        if any(type(a) is list for a in self.args):
+            flat = (v for a in self.args for v in (a if type(a) is list else [a]))
+            values = [v for v in flat if type(v) is Value]
         return values
 
 
