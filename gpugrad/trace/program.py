@@ -200,10 +200,12 @@ class Step:
     @property
     def inputs(self) -> list[Value]:
         """The values that the step reads."""
-        values = [a for a in self.args if type(a) is Value]
-        if any(type(a) is list for a in self.args):
-            flat = (v for a in self.args for v in (a if type(a) is list else [a]))
-            values = [v for v in flat if type(v) is Value]
+        values: list[Value] = []
+        for a in self.args:
+            if type(a) is Value:
+                values.append(a)
+            elif type(a) is list:
+                values += [v for v in a if type(v) is Value]
         return values
 
 
