@@ -113,7 +113,7 @@ class ShapeTrace(Tracing):
         super().__init__(trial=True, passes=passes)
         self.undoes = False  # no effect happens
         self._folds = False  # whether the step has only constants, and so is computed
-        self._known: dict[Any, list[Any]] = {}  # blank results, by op and arguments
+        self._known: dict[Any, Any] = {}  # blank results, by op and arguments
         self._zeros: dict[devices.Device, Any] = {}  # the bytes of all placeholders on a device
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
