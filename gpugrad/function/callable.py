@@ -302,10 +302,7 @@ class Function(Generic[P, R]):
         keywords: Any,
         release: Callable[[], None] | None,
     ) -> Any:
-        """The result of the first call by a replay, planned on shapes.
-
-        A trace on values would compute all twice, exceed a memory limit, and communicate twice
-        where other ranks do once.
+        """The result of the first call by a replay, planned on shapes: all is computed once.
 
         Raises:
             NotReplayable: the function must be traced on values. Nothing has changed.

@@ -93,7 +93,7 @@ def load_ahead(program: Program) -> None:
     loads: dict[Any, Callable[[], Any]] = {step_table.library: step_table.library}
     for step in program.steps:
         if is_product(step):
-            loads[products.library] = products.library
+            loads.setdefault(products.library, products.library)
         elif step.op is not None and step.op.c_call is not None:
             loads[step.op] = functools.partial(_call, step)
         elif (load := getattr(step.call, "load", None)) is not None:  # of an optimizer
