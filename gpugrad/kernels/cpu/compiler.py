@@ -150,7 +150,8 @@ def ahead(*loads: Callable[[], Any]) -> None:
             load()
 
     for load in loads:
-        threading.Thread(target=run, args=(load,), name="gpugrad compiler").start()
+        with contextlib.suppress(RuntimeError):  # no more threads, or the process ends
+            threading.Thread(target=run, args=(load,), name="gpugrad compiler").start()
 
 
 def setting() -> str:
