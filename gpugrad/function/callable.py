@@ -101,8 +101,10 @@ class Function(Generic[P, R]):
                 plan = self._plans.get(key)
                 if plan is None:
                     self._warn(self._plans, key, args, keywords)
-                    with contextlib.suppress(NotReplayable):
-                        return self._first(key, arrays, args, keywords, release)
+                    # a check of numerics names the layer in which a value is NaN
+                    if not numerics() or self._options.memory_limit is not None or ranks.size > 1:
+                        with contextlib.suppress(NotReplayable):
+                            return self._first(key, arrays, args, keywords, release)
                     return self._trace(key, arrays, args, keywords, release)
         if not self._signature.donate:
             if plan.fits is None:
