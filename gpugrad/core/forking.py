@@ -10,6 +10,7 @@ function with `in_child` that drops the entries of other threads.
 from __future__ import annotations
 
 import concurrent.futures.thread  # noqa: F401  # see below
+import contextlib
 import functools
 import importlib
 import logging  # noqa: F401  # see below
@@ -58,12 +59,12 @@ def new_rlock(*, awaited: int = 0) -> Any:
 
 
 class cached_property(functools.cached_property[T]):  # named as Python's
-    """Python's, whose lock of version 3.11 is free in a forked process."""
+    """Python's without the lock of version 3.11: one library would wait for another's compiler."""
 
     def __init__(self, func: Callable[[Any], T]) -> None:
         super().__init__(func)
         if hasattr(self, "lock"):
-            _locks.add(self.lock)
+            self.lock = contextlib.nullcontext()
 
 
 def import_module(name: str) -> Any:

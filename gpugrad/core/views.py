@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import backend, devices
+from gpugrad.core.for_shapes import for_shapes
 from gpugrad.core.listening import recorders, threads
 from gpugrad.core.tensor import Tensor, new, next_id, tensor_with_id, wrap
 from gpugrad.errors import ArgumentError
@@ -249,7 +250,10 @@ def _is_view_in_rows(shape: tuple[int, ...], steps: tuple[tuple[Any, Any], ...])
         if each.kind == "elementwise":
             array = root = np.empty(array.shape, bool)
         else:
-            array = each.bare(backend.NUMPY)(array, **dict(zip(each.params, values, strict=True)))
+            with for_shapes():
+                array = each.bare(backend.NUMPY)(
+                    array, **dict(zip(each.params, values, strict=True))
+                )
     # windows have a base of their own; an array without elements has no memory to share
     return _shares(array, root) or np.may_share_memory(array, root)
 

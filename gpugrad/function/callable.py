@@ -101,10 +101,10 @@ class Function(Generic[P, R]):
                 plan = self._plans.get(key)
                 if plan is None:
                     self._warn(self._plans, key, args, keywords)
-                    # a trace on values and its replay would communicate twice, other ranks once
-                    if self._options.memory_limit is not None or ranks.size > 1:
+                    # a check of numerics names the layer in which a value is NaN
+                    if not numerics() or self._options.memory_limit is not None or ranks.size > 1:
                         with contextlib.suppress(NotReplayable):
-                            return self._first_within_limit(key, args, keywords, release)
+                            return self._first(key, arrays, args, keywords, release)
                     return self._trace(key, arrays, args, keywords, release)
         if not self._signature.donate:
             if plan.fits is None:
@@ -296,10 +296,15 @@ class Function(Generic[P, R]):
             release()
         return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))
 
-    def _first_within_limit(
-        self, key: Any, args: Any, keywords: Any, release: Callable[[], None] | None
+    def _first(
+        self,
+        key: Any,
+        arrays: list[Any],
+        args: Any,
+        keywords: Any,
+        release: Callable[[], None] | None,
     ) -> Any:
-        """The result of the first call by a replay, planned on shapes.
+        """The result of the first call by a replay, planned on shapes: all is computed once.
 
         Raises:
             NotReplayable: the function must be traced on values. Nothing has changed.
@@ -309,8 +314,9 @@ class Function(Generic[P, R]):
         plan = self._plans[key] = Plan(trace.program, form, self._options)
         del trace  # it holds the arguments
         try:
-            results = iter(plan.run(self._arrays(args, keywords), release))
+            results = iter(plan.run(arrays, release))
         except NotReplayable:
+            arrays[:] = self._signature.key(args, keywords)[1]  # a replay has emptied the list
             self._plans.drop(key)
             raise
         self._counts[1] += 1

@@ -11,7 +11,12 @@ from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.cpu.c_loop import Body, CLoop, with_own_results
-from gpugrad.function.cpu.c_program import CProgram, is_worth_compiling, is_worth_looping
+from gpugrad.function.cpu.c_program import (
+    CProgram,
+    is_worth_compiling,
+    is_worth_looping,
+    load_ahead,
+)
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.cpu.view_layouts import scalars_as_views
@@ -145,6 +150,8 @@ def planned(
     # C replays take some memory that a plan does not count, so a limit excludes them
     fits = "groups" in options.passes and options.memory_limit is None
     if xp is NUMPY and fits and is_worth_compiling(program, times):
+        if load:
+            load_ahead(program)
         compiled = CProgram(run_passes(program, "c", options.passes))
         if compiled.kernels and (not load or compiled.load()):
             return compiled.program, CReplay(compiled, *memory)

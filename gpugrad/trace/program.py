@@ -202,7 +202,10 @@ class Step:
         """The values that the step reads."""
         values: list[Value] = []
         for a in self.args:
-            values += [v for v in (a if isinstance(a, list) else [a]) if isinstance(v, Value)]
+            if type(a) is Value:
+                values.append(a)
+            elif type(a) is list:
+                values += [v for v in a if type(v) is Value]
         return values
 
 

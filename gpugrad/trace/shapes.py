@@ -6,13 +6,15 @@ op needs a shape rule. Its results become placeholders in turn: zeros that take 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core import devices
-from gpugrad.core.backend import READINGS
+from gpugrad.core.backend import NUMPY, READINGS, Reading, may_share
+from gpugrad.core.for_shapes import for_shapes
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.trace.array import Traced
@@ -65,6 +67,38 @@ def _harmless(x: Any) -> Any:
     return np.broadcast_to(value, x.shape).copy()
 
 
+def _of_one_element(function: Callable[..., Any], arrays: list[Any], params: Any) -> Any:
+    """The result of an elementwise op on the first elements, broadcast; None for a small one."""
+    plain = [a for a in arrays if type(a) is np.ndarray]
+    try:
+        shape = np.broadcast_shapes(*(a.shape for a in plain))
+    except ValueError:  # the op raises it
+        return None
+    if math.prod(shape) * 16 < _SMALL:
+        return None
+    first = [a[(slice(1),) * a.ndim] if type(a) is np.ndarray else a for a in arrays]
+    with np.errstate(all="ignore"):
+        result = function(*first, **params)
+    fits = type(result) is np.ndarray and result.shape == (1,) * len(shape)
+    return np.broadcast_to(result, shape) if fits and math.prod(shape) else None
+
+
+def _like(op: Any, arrays: list[Any], params: dict[str, Any]) -> Any:
+    """A key that calls with results of one shape and dtype share; None if there is none."""
+
+    def of(a: Any) -> Any:
+        if isinstance(a, (list, tuple)):
+            return (*map(of, a),)
+        return (a.shape, a.dtype, a.strides) if type(a) is np.ndarray else (type(a), a)
+
+    key = (op.name, of(arrays), of([*params.items()]))
+    try:
+        hash(key)
+    except TypeError:  # a slice
+        return None
+    return None if op.length_by_values else key
+
+
 class ShapeTrace(Tracing):
     """Traces a function without holding its values, and without its side effects.
 
@@ -78,10 +112,14 @@ class ShapeTrace(Tracing):
     def __init__(self, passes: Sequence[str] | None = None) -> None:
         super().__init__(trial=True, passes=passes)
         self.undoes = False  # no effect happens
+        self._folds = False  # whether the step has only constants, and so is computed
+        self._known: dict[Any, Any] = {}  # blank results, by op and arguments
         self._zeros: dict[devices.Device, Any] = {}  # the bytes of all placeholders on a device
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Log an op; its results are replaced by placeholders, unless they may be folded."""
+        flat = arrays[0] if op.variadic else arrays
+        self._folds = all(type(a) is not Traced or id(a.value) in self._foldable for a in flat)
         results = super().step(op, arrays, params)
         for out in results if isinstance(results, tuple) else (results,):
             if type(out) is Traced and not out.value.view and id(out.value) not in self._foldable:
@@ -101,13 +139,42 @@ class ShapeTrace(Tracing):
         return zeros[: array.nbytes].view(array.dtype).reshape(array.shape)
 
     def computed(
-        self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
+        self, op: Any, xp: Reading, arrays: list[Any], params: dict[str, Any]
     ) -> tuple[Any, bool]:
-        """An op's results on placeholders."""
+        """An op's results on placeholders, or blank ones if an op like it has run."""
+        function = getattr(xp, op.name)
         try:
-            return run_for_shapes(function, arrays, params)
+            if self._folds:
+                return run_for_shapes(function, arrays, params)
+            if xp is not NUMPY or op.outputs > 1:
+                with for_shapes():
+                    return run_for_shapes(function, arrays, params)
+            key = _like(op, arrays, params)
+            if key in self._known:
+                return self._known[key], True
+            with for_shapes():
+                result = _of_one_element(function, arrays, params) if op.by_element else None
+                if result is None:
+                    result, real = run_for_shapes(function, arrays, params)
+                    if not real:
+                        return result, real
         except Exception as error:  # of the user's, or of a placeholder: only values tell
             raise NotReplayable("an op needs values") from error
+        flat = arrays[0] if op.variadic else arrays
+        is_view = any(type(a) is np.ndarray and may_share(result, a) for a in flat)
+        if (
+            key is not None
+            and type(result) is np.ndarray
+            and result.nbytes >= _SMALL
+            and not is_view
+        ):
+            result = self._known[key] = np.broadcast_to(np.zeros((), result.dtype), result.shape)
+        return result, True
+
+    def in_order(self, array: Any) -> Any:
+        """A result; `step` puts a placeholder in the place of a large one."""
+        is_blank = not self._folds and type(array) is np.ndarray and array.nbytes >= _SMALL
+        return array if is_blank else super().in_order(array)
 
     def _check_lengths(self, name: str, outs: list[Traced]) -> list[Traced]:
         raise NotReplayable(f"{name}: the length depends on values")

@@ -113,18 +113,18 @@ class Writer(Listener):
         if op.opens == "effect":
             self.sizing = True
             try:
-                results, _ = self.computed(getattr(xp, op.name), inner, _inner_params(params))
+                results, _ = self.computed(op, xp, inner, _inner_params(params))
             finally:
                 self.sizing = False
             return self._repeated(getattr(xp, op.name), op, arrays, params, results)
-        results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
+        results, real = self.computed(op, xp, inner, _inner_params(params))
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))
         outs = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
         plain = [a for a in flat if type(a) in ARRAYS]
         for out in outs:
             out.value.view = any(may_share(out.inner, a) for a in plain)
-            out.inner = out.inner if out.value.view else in_order(out.inner)
+            out.inner = out.inner if out.value.view else self.in_order(out.inner)
         args, params = self._place_all(arrays), dict(params)
         if "index" in params:
             params["index"], parts = _template(params["index"], len(args))
@@ -182,10 +182,14 @@ class Writer(Listener):
         return [t._data for t in results]
 
     def computed(
-        self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
+        self, op: Any, xp: Reading, arrays: list[Any], params: dict[str, Any]
     ) -> tuple[Any, bool]:
         """The results of an op, and whether they are real (as here) or only carry shapes."""
-        return function(*arrays, **params), True
+        return getattr(xp, op.name)(*arrays, **params), True
+
+    def in_order(self, array: Any) -> Any:
+        """A result, C-contiguous."""
+        return in_order(array)
 
     def effect(
         self,

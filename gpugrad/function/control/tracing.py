@@ -17,7 +17,7 @@ from gpugrad.autodiff.batched import levels_of, levels_running, unwrap_levels, w
 from gpugrad.autodiff.borders import give_each_example
 from gpugrad.autodiff.recorder import number, recording_stopped
 from gpugrad.core import devices
-from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
+from gpugrad.core.backend import TENSOR, Reading, innermost_array, is_inexact
 from gpugrad.core.listening import threads
 from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.tensor import Tensor, tensor, wrap
@@ -155,10 +155,10 @@ class BranchTrace(Tracing):
         return value
 
     def computed(
-        self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
+        self, op: Any, xp: Reading, arrays: list[Any], params: dict[str, Any]
     ) -> tuple[Any, bool]:
         """An op's results on placeholders."""
-        return run_for_shapes(function, arrays, params)
+        return run_for_shapes(getattr(xp, op.name), arrays, params)
 
     def effect(
         self,

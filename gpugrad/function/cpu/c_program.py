@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from gpugrad.function.step_calls import op_call
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.codegen.cpp import prelude
-from gpugrad.kernels.cpu import compiler, step_table
+from gpugrad.kernels.cpu import compiler, products, step_table
 from gpugrad.kernels.cpu.compiler import setting
 from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.kernels.cpu.moves import Function
@@ -45,6 +46,9 @@ STEP = 1 << 10
 
 LOOPED = 1 << 6
 """Steps of all iterations of a loop, from which it is compiled: Python takes half a millisecond."""
+
+LINES = 400
+"""Lines of kernels that a compiler gets, while others compile the rest."""
 
 _POINTERS = 256  # of a kernel; see step_table.cpp
 
@@ -81,6 +85,23 @@ def is_worth_looping(program: Program, times: int) -> bool:
     return steps * times >= LOOPED
 
 
+_started: set[Any] = set()  # functions and ops whose libraries are loaded, or will be soon
+
+
+def load_ahead(program: Program) -> None:
+    """Start to compile what a replay needs besides its kernels, while Python writes these."""
+    loads: dict[Any, Callable[[], Any]] = {step_table.library: step_table.library}
+    for step in program.steps:
+        if is_product(step):
+            loads.setdefault(products.library, products.library)
+        elif step.op is not None and step.op.c_call is not None:
+            loads[step.op] = functools.partial(_call, step)
+        elif (load := getattr(step.call, "load", None)) is not None:  # of an optimizer
+            loads[step.call] = load
+    compiler.ahead(*(loads[key] for key in loads if key not in _started))
+    _started.update(loads)
+
+
 class CProgram:
     """A program whose kernels are written in C++.
 
@@ -106,7 +127,7 @@ class CProgram:
         self.program, self._in_loop = program, in_loop
         self._batches = _batches(program)
         self.refused: dict[str, str] = {}
-        self._library: Any = None
+        self._libraries: dict[str, Any] | None = None  # by the name of a kernel
         self._write(program)
         apart = {v for kernel in self._whole for v in self._refused_parts(kernel)}
         if apart:
@@ -241,28 +262,49 @@ class CProgram:
     @property
     def loaded(self) -> bool:
         """Whether the kernels can be called."""
-        return self._library is not None
+        return self._libraries is not None
 
     def load(self) -> bool:
         """Compile the library, or read it from the cache; whether that succeeded."""
         if not self.loaded and step_table.library() is not None:
-            what = f"{len(self._names)} kernels of a traced function"
-            self._library = compiler.load(self.source, what=what, keep=False)
-            if self.loaded:
+            loads = {
+                part: functools.partial(
+                    compiler.load,
+                    "\n".join([prelude(), *(t.replace("NAME", self._names[t]) for t in part)]),
+                    what=f"{len(part)} kernels of a traced function",
+                    keep=False,
+                )
+                for part in self._parts()
+            }
+            compiler.ahead(*[*loads.values()][1:])
+            libraries = {part: load() for part, load in loads.items()}
+            if None not in libraries.values():
+                self._libraries = {
+                    self._names[text]: one for part, one in libraries.items() for text in part
+                }
                 for step in self.program.steps:
                     getattr(step.call, "load", lambda: None)()  # of an optimizer
         return self.loaded
 
+    def _parts(self) -> list[tuple[str, ...]]:
+        """The kernels' texts, for some compilers that take about the same time."""
+        lines = sum(text.count("\n") for text in self._names)
+        parts: list[list[str]] = [[] for _ in range(min(1 + lines // LINES, 4))]
+        for text in sorted(self._names, key=len, reverse=True):
+            min(parts, key=lambda part: sum(map(len, part))).append(text)
+        return [tuple(part) for part in parts]
+
     def entry(self, kernel: CKernel, places: Sequence[tuple[int, int]]) -> list[int]:
         """The numbers that describe a call of a kernel, given the slot and offset of each array."""
         name = self._names[kernel.text]
-        end = self._address(f"{name}_end") if kernel.partial else 0
+        end = self._address(name, "_end") if kernel.partial else 0
         numbers = [self._address(name), end, kernel.n, kernel.grain, kernel.partial]
         numbers += [number for place in places for number in place]
         return [step_table.KERNEL, len(numbers), *numbers]
 
-    def _address(self, name: str) -> int:
-        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+    def _address(self, name: str, more: str = "") -> int:
+        function = getattr((self._libraries or {})[name], name + more)
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _batches(program: Program) -> set[int]:

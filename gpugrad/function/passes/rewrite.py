@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -115,8 +114,10 @@ class Rewriter:
 
     def with_args(self, step: Step, args: Sequence[Any]) -> Step:
         """A copy of the step with other arguments."""
-        new = copy.copy(step)
-        new.args = tuple([self._arg(a) for a in args])
+        new, replaced = step.__copy__(), self._replaced
+        new.args = tuple(
+            [replaced.get(id(a), a) if type(a) is Value else self._arg(a) for a in args]
+        )
         return new
 
     def keep(self, step: Step) -> None:

@@ -33,10 +33,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from gpugrad.core import environment
 from gpugrad.core.forking import new_lock
@@ -86,6 +88,7 @@ class _Process:
 
     def __init__(self) -> None:
         self.lock = new_lock()
+        self.sources: dict[str, threading.Lock] = {}  # of libraries that some thread loads
         self.libraries: dict[str, ctypes.CDLL | None] = {}
         self.unkept: weakref.WeakValueDictionary[str, ctypes.CDLL] = weakref.WeakValueDictionary()
         self.broken = ""  # why no library can be compiled
@@ -113,6 +116,8 @@ def load(
     if source in _process.libraries:
         return _process.libraries[source]
     with _process.lock:
+        lock = _process.sources.setdefault(source, new_lock())
+    with lock:
         library = _process.unkept.get(source) or _process.libraries.get(source)
         if library is None and source not in _process.libraries:
             library = _load(source, what, shared, flags)
@@ -122,7 +127,31 @@ def load(
                 _process.unkept[source] = library
                 end = weakref.finalize(library, _ctypes.dlclose, library._handle)
                 end.atexit = False  # a thread may still compute
-        return library
+    _process.sources.pop(source, None)
+    return library
+
+
+class _Ahead(threading.local):
+    is_thread = False
+
+
+_ahead = _Ahead()
+
+
+def ahead(*loads: Callable[[], Any]) -> None:
+    """Call functions that load libraries in threads, one each, so that several compilers run.
+
+    Whoever needs a library later waits for it, and warns if it cannot be compiled.
+    """
+
+    def run(load: Callable[[], Any]) -> None:
+        _ahead.is_thread = True
+        with contextlib.suppress(Exception):
+            load()
+
+    for load in loads:
+        with contextlib.suppress(RuntimeError):  # no more threads, or the process ends
+            threading.Thread(target=run, args=(load,), name="gpugrad compiler").start()
 
 
 def setting() -> str:
@@ -148,6 +177,8 @@ def _load(source: str, what: str, shared: bool, flags: Sequence[str]) -> ctypes.
         mode = ctypes.RTLD_GLOBAL if shared else ctypes.RTLD_LOCAL
         return _loaded(source, what, flags, mode)
     except _BrokenError as error:
+        if _ahead.is_thread:  # no cache keeps the answer
+            raise
         if error.for_all:
             _process.broken = str(error)
         if not _process.warned:
@@ -259,6 +290,8 @@ def _folders() -> Iterator[LibraryFolder]:
     if _process.folder is not None:
         yield _process.folder
     if not _process.is_temporary:
+        if _ahead.is_thread:
+            raise _BrokenError(_process.unusable)
         _warn(
             "The cache of compiled kernels cannot be used, so each process compiles its own in a "
             f"temporary folder: {_process.unusable}"

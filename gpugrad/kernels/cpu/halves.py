@@ -16,7 +16,7 @@ _PAIRS = {("f", "e"): 1, ("e", "f"): 0}
 
 @functools.cache
 def _exists() -> bool:
-    return bool(_IN_C) and bool(_IN_C.has_halves())
+    return _IN_C.loaded is not None and bool(_IN_C.has_halves())
 
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:

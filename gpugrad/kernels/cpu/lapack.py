@@ -48,7 +48,7 @@ def _library() -> Any:
         triangular="l pp llllll",
         svd="l pppp llll > l",
     )
-    if not in_c:
+    if in_c.loaded is None:
         return None
     in_c.set_lapack((ctypes.c_void_p * len(_NAMES))(*routines), names.long_integers)
     return in_c

@@ -42,7 +42,7 @@ _IN_C = Kernels("ufuncs", ufunc="aa l ooo > l")
 @functools.cache
 def _loop(ufunc: Any, char: str) -> tuple[Any, Any, np.dtype[Any]] | None:
     """The loop of a ufunc for a dtype, what NumPy passes to it, and the dtype of the result."""
-    if type(ufunc) is not np.ufunc or ufunc.nout != 1 or ufunc.nin > 2 or not _IN_C:
+    if type(ufunc) is not np.ufunc or ufunc.nout != 1 or ufunc.nin > 2 or _IN_C.loaded is None:
         return None
     struct = _UFunc.from_address(id(ufunc) + object.__basicsize__)
     counts = [ufunc.nin, ufunc.nout, ufunc.nargs]
