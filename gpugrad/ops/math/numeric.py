@@ -67,6 +67,7 @@ heaviside = elementwise(
 
 @op(
     kinds="fc",
+    cpu=True,
     samples=grid(3),
     ref=lambda start, end, weight: start + weight * (end - start),
     errors=[([np.ones(2), np.ones(3), 0.5], {}, ShapeError, r"\(2,\).*\(3,\)|\(3,\).*\(2,\)")],
@@ -96,6 +97,7 @@ def _with_nan(rng):
     name="nan_to_num",
     kinds="fi",
     native_half=True,
+    cpu=True,
     ref=lambda x, **how: np.nan_to_num(x, **how),
     samples=shaped([(2, 3)], [()], [(0,)], ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0})),
     errors=_TEXT,

