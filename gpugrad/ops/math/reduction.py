@@ -119,7 +119,10 @@ def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     24.0
     """
     if xp is NUMPY and dtype is None and x.size >= large.MIDDLE:
-        out = large.kernels("sums").product_of_rows(x, axis, keepdims)
+        sums = large.kernels("sums")
+        out = sums.product_of_rows(x, axis, keepdims)
+        if axis is None and not keepdims:
+            out = sums.product(x)
         if out is not NotImplemented:
             return out
     return accumulated("prod", xp.lib.prod, x, dtype, axis=axis, keepdims=keepdims)
