@@ -95,6 +95,7 @@ def with_loop(op: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     return rule_of_large
 
 
+_NEVER_HALF = frozenset((*SCALARS, type(None), str))
 _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 
 
@@ -127,7 +128,11 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
 
     def rounded_once(*args: Any, **params: Any) -> Any:
         for a in args:
-            if (type(a) is np.ndarray and a.dtype.char not in "eE") or not half(a):
+            kind = type(a)
+            if kind is np.ndarray:
+                if a.dtype.char not in "eE":
+                    continue
+            elif kind in _NEVER_HALF or not half(a):
                 continue
             break
         else:

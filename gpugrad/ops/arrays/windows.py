@@ -21,6 +21,8 @@ from gpugrad.registry.record import op
 
 def ints(name, what, value, n, least):
     """One int, or `n` ints, as a tuple of `n`; ArgumentError below `least`."""
+    if type(value) is int and value >= least:
+        return (value,) * n
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
     if len(values) != n or any(not isinstance(v, (int, np.integer)) or v < least for v in values):
         many = f", or a tuple of {n}" if n > 1 else ""
