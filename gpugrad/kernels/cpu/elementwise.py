@@ -72,7 +72,7 @@ class Loops:
 
     def __init__(self, op: Any, formula: Formula) -> None:
         self.formula = formula
-        self._op, self._kernels, self._of_one = op, dict[Any, Any](), dict[str, Any]()
+        self._op, self._kernels, self._of_one = op, dict[Any, Any](), dict[Any, Any]()
 
     def __call__(self, arrays: Sequence[Any], params: Mapping[str, Any] | None) -> Any:
         """A new array; NotImplemented unless all arrays are floats of one shape and dtype.

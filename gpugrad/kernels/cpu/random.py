@@ -41,7 +41,8 @@ def _in_c(kind: str, wide: int) -> Kernels:
     t = ("float", "double")[wide]
     job = f"numbers<{t}, {kind.title()}>" if kind in _REALS else kind
     job += f"<{t}>" * (kind == "dropout")
-    head = f"#define JOB {job}\n#define OF_A_BLOCK {4 if wide and kind in _REALS else 8}\n"
+    long = kind == "integers" or (wide and kind in _REALS)
+    head = f"#define JOB {job}\n#define OF_A_BLOCK {4 if long else 8}\n"
     return Kernels("random", head, draw="wwww p l p d f")
 
 
@@ -75,6 +76,14 @@ def noise(kind: str, key: tuple[int, int], first: int, n: int, dtype: Any) -> An
     if wide is None or kind not in _REALS or not _pays((kind, wide), n) or not _in_c(kind, wide):
         return NotImplemented
     return _draw(kind, wide, key, first, np.empty(n, dtype))
+
+
+def integers(key: tuple[int, int], first: int, n: int, low: int, high: int) -> Any:
+    """`n` integers from `low` up to `high` - 1 as uint64, modulo 2^64; NotImplemented for few."""
+    if high - low >= 1 << 64 or not _pays("integers", n) or not _in_c("integers", 0):
+        return NotImplemented
+    about = np.array([high - low, low & _M64], np.uint64)
+    return _draw("integers", 0, key, first, np.empty(n, np.uint64), about)
 
 
 def stream_dropout(xp: Any, x: Any, /, *, key: tuple[int, int], first: int, p: float) -> Any:

@@ -147,10 +147,11 @@ def product(x: Any) -> Any:
 
 def norms(x: Any, axis: Any, keepdims: bool) -> Any:
     """Roots of the sums of squares of all elements, or along the last axis, for float32."""
-    if axis is not None:
-        axes = {k % x.ndim for k in (axis if type(axis) is tuple else (axis,)) if -x.ndim <= k}
-    whole = axis is None or axes == {*range(x.ndim)}
-    in_c = _wide(x) if whole or axes == {x.ndim - 1} else None
+    n = x.ndim
+    listed = range(n) if axis is None else axis if type(axis) is tuple else (axis,)
+    axes = sorted(k % n if -n <= k < n else n for k in listed)  # NumPy refuses others
+    whole = axes == [*range(n)]
+    in_c = _wide(x) if whole or axes == [n - 1] else None
     if in_c is None:
         return NotImplemented
     shape, n = ((), x.size) if whole else (x.shape[:-1], x.shape[-1])

@@ -1,5 +1,6 @@
 """Flip, roll, tile and repeat; triangles and diagonals of matrices."""
 
+import functools
 import math
 import operator
 
@@ -200,11 +201,23 @@ def repeat(xp, x, /, repeats, axis=None):
 _SOME_MATRICES = shaped([(3, 3)], ([(2, 3)], {"k": 1}), ([(2, 3, 2)], {"k": -1}), [(0, 2)])
 
 
+_SMALL = 1 << 14  # elements of a mask that is worth keeping
+
+
+@functools.lru_cache(maxsize=32)
+def _outside(name, shape, k):
+    """Which elements of a small matrix are not in its triangle."""
+    inside = np.tri(*shape, k if name == "tril" else k - 1, dtype=bool)
+    return ~inside if name == "tril" else inside
+
+
 def _triangle(name, summary, value):
     """`tril` or `triu`."""
 
     def triangle(xp, x, /, k=0):
         need_matrices(name, x)
+        if xp is NUMPY and x.ndim == 2 and x.size <= _SMALL and type(k) is int:
+            return xp.where(_outside(name, x.shape, k), 0, x).astype(x.dtype, copy=False)
         part = getattr(xp.lib, name)(x, k=operator.index(k))
         return part.astype(x.dtype, copy=False)  # CuPy turns bfloat16 into float32
 

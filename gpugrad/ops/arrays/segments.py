@@ -82,6 +82,8 @@ def segment_rows(xp, segment_ids, /, *, num_segments):
     if not isinstance(ids, (np.ndarray, np.generic)) and (is_captured(ids) or when() != "now"):
         # the kernel that adds the rows skips it, and reports it
         ids = xp.lib.where(ids < num_segments, ids, num_segments + 1)
+    elif ids.size and xp is NUMPY and np.maximum.reduce(ids.view(np.uint64), None) < num_segments:
+        return ids.copy()  # none is negative
     elif ids.size and int(ids.max()) >= num_segments:
         raise IndexOutOfBoundsError(
             f"segment_rows: id {int(ids.max())} is out of bounds for num_segments={num_segments}. "

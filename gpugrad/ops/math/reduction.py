@@ -270,7 +270,11 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
 
 
 def _extreme(name, which, result):
+    ufunc = {"max": np.maximum, "min": np.minimum}[name]
+
     def extreme(xp, x, /, axis=None, *, keepdims=False):
+        if xp is NUMPY:  # without the microsecond that np.max looks at its arguments
+            return ufunc.reduce(x, axis, keepdims=keepdims)
         return getattr(xp.lib, name)(x, axis=axis, keepdims=keepdims)
 
     extreme.__doc__ = f"""{which} element along axes; equal ones share the gradient.
@@ -377,7 +381,11 @@ argmin = _index("argmin", "smallest", 0)
 
 
 def _test(name, what, result):
+    ufunc = {"any": np.logical_or, "all": np.logical_and}[name]
+
     def test(xp, x, /, axis=None, *, keepdims=False):
+        if xp is NUMPY:
+            return ufunc.reduce(x, axis, keepdims=keepdims)
         return getattr(xp.lib, name)(x, axis=axis, keepdims=keepdims)
 
     test.__doc__ = f"""{what} true (not 0). Its gradient is None.
