@@ -35,6 +35,7 @@ _IN_C = [
 
 
 _RUNNING = {"add": 0, "multiply": 1, "maximum": 2, "minimum": 3}
+"""The numbers by which sums.cpp knows NumPy's ufuncs."""
 
 
 def running_sum(x: Any, axis: int, back: bool = False, what: str = "add") -> Any:
