@@ -231,6 +231,8 @@ def _run(op: Any, call: str) -> list[str]:
         narrow = "" if op.native_half else f"{n}_.dtype.char not in 'eE'"
         others = [f"{n}_ is None"] * (n in op.optional)
         others += [f"type({n}_) in SCALARS"] * (n != first and op.kind == "composite")
+        if n == first and len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
+            tests.append(f"type({n}_) is ndarray")
         if others:
             array = f"type({n}_) is ndarray" + (f" and {narrow}" if narrow else "")
             tests.append(f"({' or '.join([array, *others])})")

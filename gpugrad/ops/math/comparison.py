@@ -253,7 +253,6 @@ signbit = _step(
 
 @op(
     arrays=("x", "min", "max"),
-    cpu=True,
     ref=lambda x, min=None, max=None: np.clip(x, min, max),
     samples=shaped(
         ([(3,)], {"min": -1.0, "max": 1.0}), ([(2, 3)], {"min": -0.5}), ([()], {"max": 0.5})
