@@ -176,7 +176,7 @@ class _Special:
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._names:
-            raise NoCodeError(f"special.{name} has no code")
+            raise NoCodeError(f"special.{name} has no CUDA")
         return functools.partial(self._call, name)
 
     def _call(self, name: str, *args: Any) -> Any:
