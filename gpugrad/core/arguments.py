@@ -198,6 +198,8 @@ def takes(**kinds: Kind) -> Callable[[F], F]:
 def check_numbers(name: str, kinds: str = "biufcV", /, **parameters: Any) -> None:
     """DTypeError unless each is a number or an array of these kinds; NumPy takes any object."""
     for parameter, value in parameters.items():
+        if (type(value) is float and "f" in kinds) or (type(value) is int and "i" in kinds):
+            continue
         dtype = getattr(value, "dtype", None)
         if (np.asarray(value).dtype if dtype is None else dtype).kind not in kinds:
             real = "" if "c" in kinds else "real "

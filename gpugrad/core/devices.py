@@ -257,6 +257,10 @@ def full_on_device_of(like: Any, shape: tuple[int, ...], dtype: Any, value: floa
 # ---- arrays that meet --------------------------------------------------------------------
 
 
+_NUMPYS = frozenset((np.ndarray, type(None)))
+"""Types of the arguments of most calls."""
+
+
 def meet(
     name: str, *values: Any, rounded: bool = True, fixed: Sequence[int] = ()
 ) -> tuple[Any, ...]:
@@ -267,6 +271,8 @@ def meet(
     rounded to a scalar of bfloat16, if `rounded`; but not an int at one of the positions `fixed`,
     which is an order or an exponent.
     """
+    if _NUMPYS.issuperset(map(type, values)) and any(v is not None for v in values):
+        return (*values, np.ndarray)
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}
     if len(kinds) > 1:
@@ -311,6 +317,8 @@ def meet_arrays(name: str, *values: Any, fixed: Sequence[int] = ()) -> tuple[Any
     An int or a bool at one of the positions `fixed` is an index or a mask, and keeps its kind.
     """
     *met, kind = meet(name, *values, rounded=False)
+    if kind is np.ndarray and _NUMPYS.issuperset(map(type, values)):
+        return (*met, kind)
     like = innermost_array(next(v for v in met if type(v) in ARRAYS))
     lib = READINGS[type(like)].lib
 

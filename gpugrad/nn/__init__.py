@@ -194,7 +194,8 @@ Upsample = layer_of("Upsample", functional.interpolate)
 
 def __getattr__(name: str) -> Any:
     if name in functional.__all__:
-        return getattr(functional, name)
+        value = globals()[name] = getattr(functional, name)  # found without this the next time
+        return value
     raise missing(__name__, name, functional.__all__)
 
 

@@ -41,6 +41,8 @@ def index_along(axis, part):
 
 def as_tuple(value):
     """One value, or a sequence of them, as a tuple."""
+    if type(value) is int or type(value) is tuple:  # most calls
+        return value if type(value) is tuple else (value,)
     return tuple(value) if np.iterable(value) else (value,)
 
 
@@ -59,7 +61,9 @@ def all_axes(ndim, axis):
     """`axis` as a tuple counted from 0; empty for a 0-d array, where NumPy accepts axis 0 too."""
     if axis is None or not ndim:
         return tuple(range(ndim))
-    return tuple(a % ndim for a in as_tuple(axis))
+    if type(axis) is int:
+        return (axis % ndim,)
+    return tuple([a % ndim for a in as_tuple(axis)])
 
 
 def checked_axes(name, x, axis):

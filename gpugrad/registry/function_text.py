@@ -222,14 +222,22 @@ def _run(op: Any, call: str) -> list[str]:
             f"elif kind is ndarray: _r = large({call})",
             f"else: {run}",
         ]
-    if not runs_formula(op) or (op.kind == "elementwise" and len(op.arrays) > 1):
+    if op.is_library_function or op.variadic or first in op.optional or (op.cpu and not op.large):
+        return [run]
+    if op.kind == "elementwise" and len(op.arrays) > 1:
         return [run]
     tests = ["kind is ndarray"]
     for n in op.arrays:
-        if len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
+        narrow = "" if op.native_half else f"{n}_.dtype.char not in 'eE'"
+        others = [f"{n}_ is None"] * (n in op.optional)
+        others += [f"type({n}_) in SCALARS"] * (n != first and op.kind == "composite")
+        if n == first and len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
             tests.append(f"type({n}_) is ndarray")
-        if not op.native_half:
-            tests.append(f"{n}_.dtype.char not in 'eE'")
+        if others:
+            array = f"type({n}_) is ndarray" + (f" and {narrow}" if narrow else "")
+            tests.append(f"({' or '.join([array, *others])})")
+        elif narrow:
+            tests.append(narrow)
     if op.cpu:
         tests.append(f"{first}_.size < {large}")
     return [f"if {' and '.join(tests)}: _r = forward(NUMPY, {_placed(op)})", f"else: {run}"]

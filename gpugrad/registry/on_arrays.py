@@ -12,7 +12,7 @@ from gpugrad.core import devices
 from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Reading
 from gpugrad.errors import DeviceError
 from gpugrad.kernels.codegen import for_ops
-from gpugrad.kernels.cpu.large import kernels
+from gpugrad.kernels.cpu.large import LARGE, kernels, on_threads
 
 
 def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
@@ -29,7 +29,11 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
     if op.cuda is not None and xp is not NUMPY:
         function = _kernel_first(functools.partial(op.cuda, xp), function)
     if op.cpu is not None and xp is NUMPY:
-        formula = function if op.is_library_function else functools.partial(op.forward, xp)
+        formula = function
+        if op.ufunc is not None:
+            formula = functools.partial(_numpys, function)
+        elif not op.is_library_function:
+            formula = functools.partial(op.forward, xp)
         launcher = _loop_in_c(op) if op.cpu is True else functools.partial(op.cpu, xp)
         function = _kernel_first(launcher, formula, op.large)
         widens = op.native_half or op.is_library_function
@@ -50,16 +54,31 @@ def _kernel_first(
 
     def kernel_of_large(first: Any, *args: Any, **params: Any) -> Any:
         if type(first) is np.ndarray and first.size >= large:
-            return kernel_first(first, *args, **params)
+            result = kernel(first, *args, **params)
+            if result is not NotImplemented:
+                return result
         return formula(first, *args, **params)
 
     return kernel_of_large if large else kernel_first
 
 
+def _numpys(ufunc: Any, *args: Any, **params: Any) -> Any:
+    """A ufunc where the loop in C declines: on threads if its arrays are as large as that needs."""
+    is_large = type(args[0]) is np.ndarray and args[0].size >= LARGE and not params
+    return on_threads(ufunc, *args) if is_large else ufunc(*args, **params)
+
+
 def _loop_in_c(op: Any) -> Callable[..., Any]:
     """The launcher of an op's formula in C."""
-    own = functools.cache(lambda: kernels("elementwise").forward_of(op))
-    return lambda *args, **params: own()(args, params)
+    own: Any = None
+
+    def loop(*args: Any, **params: Any) -> Any:
+        nonlocal own
+        if own is None:
+            own = kernels("elementwise").forward_of(op)
+        return own(args, params)
+
+    return loop
 
 
 def with_loop(op: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,6 +95,7 @@ def with_loop(op: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     return rule_of_large
 
 
+_NEVER_HALF = frozenset((*SCALARS, type(None), str))
 _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 
 
@@ -108,7 +128,11 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
 
     def rounded_once(*args: Any, **params: Any) -> Any:
         for a in args:
-            if (type(a) is np.ndarray and a.dtype.char not in "eE") or not half(a):
+            kind = type(a)
+            if kind is np.ndarray:
+                if a.dtype.char not in "eE":
+                    continue
+            elif kind in _NEVER_HALF or not half(a):
                 continue
             break
         else:

@@ -349,3 +349,13 @@ def test_an_activation_may_be_given_by_name(name):
     assert layer.activation is by_function
     x = gg.ones((2, 3))
     np.testing.assert_array_equal(layer(x), by_function(x @ layer.kernel + layer.bias))
+
+
+@pytest.mark.parametrize("sizes", [{"stride": 1.0}, {"stride": (1.0, 1)}, {"padding": True - 2}])
+def test_sizes_that_are_refused_are_refused_after_equal_ones_that_are_not(sizes):
+    x, w = gg.ones((1, 1, 5, 5)), gg.ones((1, 1, 2, 2))
+    for call in (lambda **s: gg.conv2d(x, w, **s), lambda **s: gg.avg_pool2d(x, 2, **s)):
+        call(stride=1)
+        call(stride=(1, 1))
+        with pytest.raises(ArgumentError):
+            call(**sizes)

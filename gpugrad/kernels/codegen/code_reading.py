@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import SCALARS, Reading
 from gpugrad.kernels.codegen.code import Body, Code, NoCodeError, cast, compute_dtype
-from gpugrad.kernels.codegen.cuda import FUNCTIONS, SPECIAL
+from gpugrad.kernels.codegen.cuda import FUNCTIONS, IN_C_ALONE, SPECIAL
 from gpugrad.kernels.codegen.powers import by_products
 
 _FLOAT32 = np.dtype(np.float32)
@@ -171,8 +171,11 @@ def _promotion_type(value: Any) -> Any:
 class _Special:
     """The ``xp.special`` of formulas read as code: functions of floats of one dtype."""
 
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
+
     def __getattr__(self, name: str) -> Any:
-        if name not in SPECIAL:
+        if name not in self._names:
             raise NoCodeError(f"special.{name} has no CUDA")
         return functools.partial(self._call, name)
 
@@ -191,7 +194,7 @@ class _CodeReading(Reading):
     """Notes nodes instead of computing: the arrays are Codes."""
 
     nesting = 3
-    lib, special = LIB, _Special()
+    lib, special = LIB, _Special(SPECIAL)
 
     def function_of(self, op: Any) -> Callable[..., Any]:
         """The library's function of that name, or the op's formula, on Codes."""
@@ -204,6 +207,14 @@ class _CodeReading(Reading):
 
 CODE = _CodeReading("code")
 """The reading whose arrays are Codes."""
+
+
+class _CCodeReading(_CodeReading):
+    special = _Special(SPECIAL | IN_C_ALONE)
+
+
+C_CODE = _CCodeReading("c_code")
+"""The same for the loops in C of eager ops, which have more functions than CUDA."""
 
 
 def _complex(x: Any, y: Any) -> Code:

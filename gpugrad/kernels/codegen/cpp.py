@@ -29,6 +29,9 @@ from gpugrad.kernels.runtime.launch import TYPES
 _SCALAR_ONLY = {(name, kind) for name in ("fmod", "sign", "bitwise_count") for kind in "iu"}
 """Functions whose expressions vectors cannot compute: no quotients, no sums of comparisons."""
 
+_SINGLE = {"erfinv", "lgamma", "j0"}
+"""Functions that vectors have of float32 alone."""
+
 _CHEAP = {"floor", "ceil", "trunc", "rint", "fabs", "sign", "sign_bit", "floor_divide"}
 
 
@@ -36,8 +39,11 @@ _PLAIN = """
     sqrt floor ceil trunc rint fabs copysign sign_bit is_finite is_infinite sign floor_divide
     remainder fmod left_shift right_shift heaviside huber pseudo_huber infinity not_a_number
 """
-_OWN = " exp log tanh erf expit xlogy entr rel_entr kl_div"
-_FIRST = " sin cos pow uniform_power cosm1"
+_OWN = """
+    exp log tanh erf expit xlogy entr rel_entr kl_div i0e i1e cyl_bessel_i0 cyl_bessel_i1 digamma
+    erfinv
+"""
+_FIRST = " sin cos pow uniform_power cosm1 lgamma j0"
 _ALL = """
     exp2 exp10 expm1 log2 log10 log1p tan asin acos atan sinh cosh asinh acosh atanh cbrt erfc
     atan2 hypot log_expit logit logaddexp logaddexp2 xlog1py normcdf
@@ -86,6 +92,8 @@ class _Vectors(Renderer):
         function = function.partition("<")[0]
         if function not in functions():
             raise NoCodeError(f"C kernels have no {function}")
+        if function in _SINGLE and code.dtype.itemsize == 8:
+            raise NoCodeError(f"C kernels have no {function} of {code.dtype}")
         return f"{function}({', '.join(names)})"
 
     def choice(self, condition: str, value: str, other: str, code: Any) -> str:

@@ -91,9 +91,12 @@ SPECIAL = {
 }  # fmt: skip
 """The functions of scipy.special, on floats."""
 
+IN_C_ALONE = {name: f"{name}()" for name in ("i0e", "i1e", "digamma")}
+"""Those that eager ops have in C (`kernels/cpu/special.h`). On a GPU CuPy's own kernels run."""
+
 FUNCTIONS = {
     (name, kind): how
-    for kinds, texts in (*_BY_KIND.items(), ("f", SPECIAL))
+    for kinds, texts in (*_BY_KIND.items(), ("f", SPECIAL | IN_C_ALONE))
     for kind in kinds
     for name, how in texts.items()
 }

@@ -109,9 +109,11 @@ template <long BYTES> void take_piece(void* state, long k) {
   Take& job = *(Take*)state;
   const long high = (k + 1) * job.per < job.total ? (k + 1) * job.per : job.total;
   const long bytes = BYTES ? BYTES : job.inner;
-  for (long i = k * job.per; i < high; ++i) {
-    const long row = i / job.m * job.n + job.place(job.index[i % job.m]);
-    memcpy(job.to + i * bytes, job.from + row * bytes, bytes);
+  long i = k * job.per, line = i % job.m;
+  const char* from = job.from + i / job.m * job.n * bytes;
+  for (char* to = job.to + i * bytes; i < high; ++i, to += bytes) {
+    memcpy(to, from + job.place(job.index[line]) * bytes, bytes);
+    if (++line == job.m) line = 0, from += job.n * bytes;
   }
 }
 

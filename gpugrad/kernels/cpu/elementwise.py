@@ -31,7 +31,7 @@ from gpugrad.core.backend import SCALARS
 from gpugrad.core.for_shapes import shapes_suffice
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import Body, Code, NoCodeError, cast, read
-from gpugrad.kernels.codegen.code_reading import CODE, LIB
+from gpugrad.kernels.codegen.code_reading import C_CODE, LIB
 from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 from gpugrad.kernels.codegen.powers import MOST
@@ -48,14 +48,14 @@ _KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 
 def forward_of(op: Any) -> Loops:
     """The loops of an op whose result's elements are a formula of elements."""
-    return Loops(op, lambda codes, params: getattr(CODE, op.name)(*codes, **params))
+    return Loops(op, lambda codes, params: getattr(C_CODE, op.name)(*codes, **params))
 
 
 def rule_of(op: Any, rule: Callable[..., Any]) -> Loops:
     """The loops of a gradient: of arrays (g, *saved)."""
 
     def formula(codes: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        return rule(CODE, codes[0], codes[1:], params)
+        return rule(C_CODE, codes[0], codes[1:], params)
 
     return Loops(op, formula)
 
@@ -73,7 +73,7 @@ class Loops:
 
     def __init__(self, op: Any, formula: Formula) -> None:
         self.formula = formula
-        self._op, self._kernels = op, dict[Any, Any]()
+        self._op, self._kernels, self._of_one = op, dict[Any, Any](), dict[Any, Any]()
 
     def __call__(self, arrays: Sequence[Any], params: Mapping[str, Any] | None) -> Any:
         """A new array; NotImplemented unless all arrays are floats of one shape and dtype.
@@ -83,6 +83,15 @@ class Loops:
         if errors_raise():
             return NotImplemented
         first = arrays[0]
+        if len(arrays) == 1:
+            try:
+                kernel = self._of_one[
+                    (first.dtype.char, *params.values()) if params else first.dtype.char
+                ]
+            except (KeyError, TypeError):  # it may be an array
+                kernel = None
+            if kernel is not None:
+                return run(kernel, arrays)
         dtype, shape = first.dtype, first.shape
         inputs: list[Any] = []
         for a in arrays:
@@ -96,7 +105,9 @@ class Loops:
             else:
                 return NotImplemented
         for k, v in params.items() if params else ():
-            if type(v) is not str and (type(v) not in SCALARS or v != self._op.params[k]):
+            if type(v) is str or v is self._op.params[k]:
+                continue
+            if type(v) not in SCALARS or v != self._op.params[k]:
                 return NotImplemented
         key = (*inputs, *params.values()) if params else (*inputs,)
         try:
@@ -106,6 +117,8 @@ class Loops:
                 return NotImplemented
             inputs = [dtype if type(k) is str else k for k in inputs]
             kernel = self._kernels[key] = self._kernel(dtype, inputs, params or {})
+            if len(arrays) == 1:
+                self._of_one[key if params else dtype.char] = kernel
         return NotImplemented if kernel is None else run(kernel, arrays)
 
     def _kernel(
@@ -131,12 +144,17 @@ def _given(value: Any) -> Any:
 def run(kernel: Any, arrays: Sequence[Any]) -> Any:
     """Fill a new array by a kernel that reads arrays of the same shape and dtype, and numbers."""
     first = arrays[0]
+    library: Any = pool.library()
+    if len(arrays) == 1:  # without the lists below, which take a third of a small array's time
+        first = first if first.flags.forc else row_major(first)
+        out = np.empty_like(first)
+        library.gpugrad_run_few(kernel, out.size, _GRAIN, 2, first, out, None, None)
+        return out
     if not first.flags.forc or not all(
         a.strides == first.strides for a in arrays if type(a) is np.ndarray
     ):
         arrays = [row_major(a) if type(a) is np.ndarray else a for a in arrays]
     out = np.empty_like(arrays[0])
-    library: Any = pool.library()
     given: list[Any] = []
     for a in arrays:  # nobody reads the elements of None
         number = type(a) in (int, float)

@@ -316,4 +316,5 @@ template <int N> INLINE V<double, N> normcdf(V<double, N> x) {
   return 0.5 * (erfc(-z) + where(slope > 0.0, slope * lost, V<double, N>(0)));
 }
 #endif
+#include "special.h"
 #endif

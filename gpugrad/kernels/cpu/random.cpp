@@ -218,6 +218,17 @@ void keep(void* state, long piece) {
       });
 }
 
+// x is the number of integers and the first of them.
+void integers(void* state, long piece) {
+  each_chunk<uint64_t>(
+      *(Draw*)state, piece, [](const Draw& draw, long i, uint64_t* words, long count) {
+        const uint64_t n = ((const uint64_t*)draw.x)[0], start = ((const uint64_t*)draw.x)[1];
+        uint64_t* out = (uint64_t*)draw.out + i;
+        for (long k = 0; k < count; ++k)
+          out[k] = (uint64_t)((unsigned __int128)words[k] * n >> 64) + start;
+      });
+}
+
 template <class T> void dropout(void* state, long piece) {
   each_chunk<uint32_t>(
       *(Draw*)state, piece, [](const Draw& draw, long i, uint32_t* words, long count) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import math
 import operator
@@ -14,7 +15,21 @@ from gpugrad.kernels.cpu.large import WIDE
 from gpugrad.kernels.cpu.pool import Kernels
 
 LEAST = 1 << 13
-"""Numbers from which the kernel is used: fewer should not wait for a compiler."""
+"""Numbers from which the kernel is used at once: fewer should not wait for a compiler."""
+
+OFTEN = 16
+"""Calls for fewer numbers after which the kernel computes them, too, as its bits are NumPy's."""
+
+_calls: collections.Counter[Any] = collections.Counter()
+
+
+def _pays(job: Any, n: int) -> bool:
+    """Whether the kernel of a job is worth its compiler, for n numbers."""
+    if n >= LEAST:
+        return True
+    _calls[job] += 1
+    return _calls[job] > OFTEN
+
 
 _REALS = ("uniform", "normal", "exponential", "laplace", "gumbel", "logistic")
 _M64 = (1 << 64) - 1
@@ -26,7 +41,8 @@ def _in_c(kind: str, wide: int) -> Kernels:
     t = ("float", "double")[wide]
     job = f"numbers<{t}, {kind.title()}>" if kind in _REALS else kind
     job += f"<{t}>" * (kind == "dropout")
-    head = f"#define JOB {job}\n#define OF_A_BLOCK {4 if wide and kind in _REALS else 8}\n"
+    long = kind == "integers" or (wide and kind in _REALS)
+    head = f"#define JOB {job}\n#define OF_A_BLOCK {4 if long else 8}\n"
     return Kernels("random", head, draw="wwww p l p d f")
 
 
@@ -57,14 +73,22 @@ def noise(kind: str, key: tuple[int, int], first: int, n: int, dtype: Any) -> An
         Array (n,), or NotImplemented for few numbers and for other kinds and dtypes.
     """
     wide = WIDE.get(dtype)
-    if n < LEAST or wide is None or kind not in _REALS or not _in_c(kind, wide):
+    if wide is None or kind not in _REALS or not _pays((kind, wide), n) or not _in_c(kind, wide):
         return NotImplemented
     return _draw(kind, wide, key, first, np.empty(n, dtype))
 
 
+def integers(key: tuple[int, int], first: int, n: int, low: int, high: int) -> Any:
+    """`n` integers from `low` up to `high` - 1 as uint64, modulo 2^64; NotImplemented for few."""
+    if high - low >= 1 << 64 or not _pays("integers", n) or not _in_c("integers", 0):
+        return NotImplemented
+    about = np.array([high - low, low & _M64], np.uint64)
+    return _draw("integers", 0, key, first, np.empty(n, np.uint64), about)
+
+
 def stream_dropout(xp: Any, x: Any, /, *, key: tuple[int, int], first: int, p: float) -> Any:
     """The launcher of `gpugrad.ops.nn.dropout.stream_dropout`."""
-    if x.size < LEAST or x.dtype not in WIDE or not 0 <= p < 1:
+    if x.dtype not in WIDE or not 0 <= p < 1 or not _pays(("dropout", x.dtype), x.size):
         return NotImplemented
     out = np.empty(x.shape, x.dtype)
     return _draw("dropout", WIDE[x.dtype], key, operator.index(first), out, row_major(x), p)
@@ -72,7 +96,7 @@ def stream_dropout(xp: Any, x: Any, /, *, key: tuple[int, int], first: int, p: f
 
 def stream_mask(xp: Any, stream: Any, /, *, shape: tuple[int, ...], p: float) -> Any:
     """The launcher of `gpugrad.ops.nn.dropout.stream_mask`."""
-    if math.prod(shape) < LEAST or stream.dtype != np.uint64 or stream.shape != (4,):
+    if stream.dtype != np.uint64 or stream.shape != (4,) or not _pays("keep", math.prod(shape)):
         return NotImplemented
     k0, k1, first, third = stream.tolist()
     return _draw("keep", 0, (k0, k1), first + (third << 128), np.empty(shape, np.bool_), p=p)

@@ -1,5 +1,6 @@
 // Running sums, and sums of rows by index, in NumPy's order and with its bits; sums of other orders
 // over all elements, or over some axes. The text begins with a definition of TYPE.
+#include "array.h"
 #include "pool.h"
 
 #include <algorithm>
@@ -22,18 +23,33 @@ struct Job {
   long n, width, rows, back;
 };
 
+// What runs along an axis, as NumPy's functions.
+struct Plus {
+  template <class T> T operator()(T a, T b) const { return a + b; }
+};
+struct Times {
+  template <class T> T operator()(T a, T b) const { return a * b; }
+};
+struct Most {
+  template <class T> T operator()(T a, T b) const { return a >= b || a != a ? a : b; }
+};
+struct Least {
+  template <class T> T operator()(T a, T b) const { return a <= b || a != a ? a : b; }
+};
+
 // LINES lines of n elements that are `step` apart, from a first to a last one.
-template <class T, long LINES> void run_lines(const T* from, T* to, const Job& job, long apart) {
+template <class T, class F, long LINES> void run_lines(const T* from, T* to, const Job& job, long apart) {
   const long step = job.back ? -job.width : job.width, first = job.back ? job.n - 1 : 0;
   T sum[LINES];
   for (long i = 0; i < LINES; ++i)
     to[i * apart + first * job.width] = sum[i] = from[i * apart + first * job.width];
   for (long j = 1, at = first * job.width + step; j < job.n; ++j, at += step)
-    for (long i = 0; i < LINES; ++i) to[i * apart + at] = sum[i] += from[i * apart + at];
+    for (long i = 0; i < LINES; ++i)
+      to[i * apart + at] = sum[i] = F()(sum[i], from[i * apart + at]);
 }
 
 // Blocks of n rows of `width` elements: sums along the n rows.
-template <class T> void running(void* state, long k) {
+template <class T, class F> void running(void* state, long k) {
   const Job& job = *(Job*)state;
   const long lines = job.width == 1 ? job.rows : job.rows * job.width;
   const long per = (PIECE + job.n - 1) / job.n, low = k * per;
@@ -45,10 +61,10 @@ template <class T> void running(void* state, long k) {
     const long apart = job.width == 1 ? job.n : 1;
     const long left = job.width == 1 ? high - i : job.width - i % job.width;
     if (left >= TOGETHER && i + TOGETHER <= high) {
-      run_lines<T, TOGETHER>(from + at, to + at, job, apart);
+      run_lines<T, F, TOGETHER>(from + at, to + at, job, apart);
       i += TOGETHER;
     } else {
-      run_lines<T, 1>(from + at, to + at, job, apart);
+      run_lines<T, F, 1>(from + at, to + at, job, apart);
       ++i;
     }
   }
@@ -164,6 +180,47 @@ template <class T> void multiply_rows(void* state, long k) {
   }
 }
 
+// Sums of squares in double, of rows of at most PIECE elements, or of pieces of one row.
+template <class T> void squares(void* state, long k) {
+  const Lines& job = *(Lines*)state;
+  const long low = k * job.lines, high = std::min(low + job.lines, job.outer);
+  for (long i = low; i < high; ++i) {
+    const T* from = (const T*)job.from + i * job.n;
+    double sums[16] = {}, sum = 0;
+    long j = 0;
+    for (; j + 16 <= job.n; j += 16)
+      for (long c = 0; c < 16; ++c) sums[c] += (double)from[j + c] * from[j + c];
+    for (; j < job.n; ++j) sum += (double)from[j] * from[j];
+    for (long c = 0; c < 16; ++c) sum += sums[c];
+    ((double*)job.to)[i] = sum;
+  }
+}
+
+template <class T> void product(void* state, long k) {
+  const Job& job = *(Job*)state;
+  const long low = k * PIECE, high = std::min(low + PIECE, job.n);
+  const T* from = (const T*)job.from;
+  double products[32], all = 1;
+  for (double& p : products) p = 1;
+  long i = low;
+  for (; i + 32 <= high; i += 32)
+    for (long c = 0; c < 32; ++c) products[c] *= from[i + c];
+  for (; i < high; ++i) all *= from[i];
+  for (double p : products) all *= p;
+  ((double*)job.to)[k] = all;
+}
+
+template <class T, class F>
+bool extremes(const void* from, void* to, const long* index, long n, long width, long rows) {
+  for (long i = 0; i < n; ++i) {
+    if (index[i] < 0 || index[i] >= rows) return false;
+    const T* a = (const T*)from + i * width;
+    T* b = (T*)to + index[i] * width;
+    for (long j = 0; j < width; ++j) b[j] = F()(b[j], a[j]);
+  }
+  return true;
+}
+
 // ---- sums of rows by index ----
 
 // Rows of the result are those of `base`, or zeros; then rows of `from` are added.
@@ -262,24 +319,61 @@ template <class T> void add_along(void* state, long k) {
 
 extern "C" {
 
-// Along the middle axis of an array (rows, n, width); from the end if `back`.
+// Along the middle axis of an array (rows, n, width); from the end if `back`. `what` is 0 for sums, 1
+// for products, 2 for the largest and 3 for the smallest elements so far.
 void gpugrad_running(
-    const void* from, void* to, long rows, long n, long width, long back) {
-  Job job = {from, to, n, width, rows, back};
+    long what, void* from, void* to, long rows, long n, long width, long back) {
+  Job job = {array_of(from).data, array_of(to).data, n, width, rows, back};
   const long per = (PIECE + n - 1) / n, lines = rows * width;
-  gpugrad_parallel(running<TYPE>, &job, (lines + per - 1) / per);
+  auto run = what == 0   ? running<TYPE, Plus>
+             : what == 1 ? running<TYPE, Times>
+             : what == 2 ? running<TYPE, Most>
+                         : running<TYPE, Least>;
+  gpugrad_parallel(run, &job, (lines + per - 1) / per);
 }
 
 // The sums of pieces of PIECE elements each.
-void gpugrad_totals(const void* from, void* to, long n) {
-  Job job = {from, to, n, 1, 1, 0};
+void gpugrad_totals(void* from, void* to, long n) {
+  Job job = {array_of(from).data, array_of(to).data, n, 1, 1, 0};
   gpugrad_parallel(total<TYPE>, &job, (n + PIECE - 1) / PIECE);
 }
 
+// Sums of squares of the rows of an array (outer, n), in double: those of floats stay in its range.
+void gpugrad_squares(void* from, void* to, long outer, long n) {
+  const long rows = n > PIECE ? 1 : PIECE / n, whole = outer == 1 ? n / PIECE : 0;
+  if (whole < 2) {
+    Lines job = {array_of(from).data, array_of(to).data, n, rows, outer};
+    gpugrad_parallel(squares<TYPE>, &job, (outer + rows - 1) / rows);
+    return;
+  }
+  std::vector<double> sums(whole + 1);
+  Lines job = {array_of(from).data, sums.data(), PIECE, 1, whole};
+  gpugrad_parallel(squares<TYPE>, &job, whole);
+  Lines rest = {(const TYPE*)job.from + whole * PIECE, &sums[whole], n - whole * PIECE, 1, 1};
+  squares<TYPE>(&rest, 0);
+  double total = 0;
+  for (double sum : sums) total += sum;
+  *(double*)array_of(to).data = total;
+}
+
+// Products of pieces of PIECE elements each, in double.
+void gpugrad_products(void* from, void* to, long n) {
+  Job job = {array_of(from).data, array_of(to).data, n, 1, 1, 0};
+  gpugrad_parallel(product<TYPE>, &job, (n + PIECE - 1) / PIECE);
+}
+
+// The largest, or smallest, element of the rows (n, width) of each index, where `to` (rows, width) has
+// what it begins with. Returns 0 if an index is out of bounds.
+long gpugrad_extremes(
+    long least, const void* from, void* to, const long* index, long n, long width, long rows) {
+  return least ? extremes<TYPE, Least>(from, to, index, n, width, rows)
+               : extremes<TYPE, Most>(from, to, index, n, width, rows);
+}
+
 // Sums, or products, of the rows of an array (outer, n).
-void gpugrad_reduce_rows(long products, const void* from, void* to, long outer, long n) {
+void gpugrad_reduce_rows(long products, void* from, void* to, long outer, long n) {
   const long lines = PIECE / n > 8 ? PIECE / n / 8 * 8 : 8;
-  Lines job = {from, to, n, lines, outer};
+  Lines job = {array_of(from).data, array_of(to).data, n, lines, outer};
   auto reduce = products ? multiply_rows<TYPE> : sum_rows<TYPE>;
   gpugrad_parallel(reduce, &job, (outer + lines - 1) / lines);
 }

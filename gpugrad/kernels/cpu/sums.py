@@ -15,29 +15,40 @@ from gpugrad.kernels.cpu.large import LARGE, MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 _PIECE = 1 << 14  # see sums.cpp
+_LARGEST = 3.4028235e38  # of float32
 _IN_C = [
     Kernels(
         "sums",
         f"#define TYPE {t}\n",
-        running="pp llll",
+        running="l oo llll",
+        squares="oo ll",
+        products="oo l",
+        extremes="l ppp lll > l",
         sum_middle="pp lll",
         add_rows="pppp lll > l",
         add_along="ppp llll > l",
-        totals="pp l",
-        reduce_rows="l pp ll",
+        totals="oo l",
+        reduce_rows="l oo ll",
     )
     for t in ("float", "double")  # together they take twice the time to compile
 ]
 
 
-def running_sum(x: Any, axis: int, back: bool = False) -> Any:
-    """Sums of elements up to each one along an axis, or of those from it on if `back`."""
+_RUNNING = {"add": 0, "multiply": 1, "maximum": 2, "minimum": 3}
+"""The numbers by which sums.cpp knows NumPy's ufuncs."""
+
+
+def running_sum(x: Any, axis: int, back: bool = False, what: str = "add") -> Any:
+    """Sums of elements up to each one along an axis, or of those from it on if `back`.
+
+    Or products, or the largest or smallest elements: `what` is the name of NumPy's ufunc.
+    """
     fits = x.size >= MIDDLE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
     if not fits or errors_raise() or not _IN_C[WIDE[x.dtype]]:
         return NotImplemented
     out, axis = np.empty(x.shape, x.dtype), axis % x.ndim
     sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    _IN_C[WIDE[x.dtype]].running(row_major(x), out, *sizes, back)
+    _IN_C[WIDE[x.dtype]].running(_RUNNING[what], row_major(x), out, *sizes, back)
     return out
 
 
@@ -114,6 +125,58 @@ def product_of_rows(x: Any, axis: Any, keepdims: bool) -> Any:
     if not fits or axis not in (-1, x.ndim - 1) or errors_raise() or not _IN_C[WIDE[x.dtype]]:
         return NotImplemented
     return _reduce_rows(x, keepdims, products=True)
+
+
+def _wide(x: Any) -> Any:
+    """The functions in C for arrays of float32, whose squares and products double can hold."""
+    fits = x.size >= MIDDLE and x.dtype == np.float32 and x.flags.c_contiguous
+    return _IN_C[0] if fits and _IN_C[0] and not errors_raise() else None
+
+
+def product(x: Any) -> Any:
+    """The product of all elements of an array of float32, in double."""
+    in_c = _wide(x)
+    if in_c is None:
+        return NotImplemented
+    parts = np.empty(-(-x.size // _PIECE))
+    in_c.products(x, parts, x.size)
+    total = math.prod(parts.tolist())  # without NumPy's warnings
+    if abs(total) > _LARGEST:
+        total = math.copysign(math.inf, total)
+    return np.array(total, np.float32) if total == total else NotImplemented  # of 0 and inf
+
+
+def norms(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Roots of the sums of squares of all elements, or along the last axis, for float32."""
+    n = x.ndim
+    listed = range(n) if axis is None else axis if type(axis) is tuple else (axis,)
+    axes = sorted(k % n if -n <= k < n else n for k in listed)  # NumPy refuses others
+    whole = axes == [*range(n)]
+    in_c = _wide(x) if whole or axes == [n - 1] else None
+    if in_c is None:
+        return NotImplemented
+    shape, n = ((), x.size) if whole else (x.shape[:-1], x.shape[-1])
+    total = np.empty(shape)
+    in_c.squares(x, total, total.size, n)
+    if not whole:
+        with np.errstate(over="ignore"):
+            roots = np.sqrt(total).astype(np.float32)
+        return roots[..., None] if keepdims else roots
+    root = math.sqrt(total.item())
+    roots = np.array(root if not root > _LARGEST else math.inf, np.float32)
+    return roots.reshape((1,) * x.ndim) if keepdims else roots
+
+
+def extremes(out: Any, index: Any, values: Any, least: bool) -> bool:
+    """Take into row ``index[i]`` of `out` the largest, or smallest, elements of row i of `values`.
+
+    False if NumPy has to, as for an index out of bounds; what is in `out` is then of no use.
+    """
+    fits = values.size >= MIDDLE and out.dtype == values.dtype and out.dtype in WIDE
+    if not fits or not _IN_C[WIDE[out.dtype]]:
+        return False
+    arrays = row_major(values), out, np.ascontiguousarray(index, np.int64)
+    return bool(_IN_C[WIDE[out.dtype]].extremes(least, *arrays, *values.shape, out.shape[0]))
 
 
 def _reduce_rows(x: Any, keepdims: bool, products: bool) -> Any:

@@ -109,7 +109,8 @@ def _result(arrays: list[Any], dtype: Any) -> Any:
             shape = np.broadcast(*arrays).shape
         except ValueError:
             return None
-    whole = next((a for a in arrays if a.shape == shape), None)
+    # an array that is broadcast already would give the result an order of its own
+    whole = next((a for a in arrays if a.shape == shape and 0 not in a.strides), None)
     return np.empty(shape, dtype) if whole is None else np.empty_like(whole, dtype)
 
 

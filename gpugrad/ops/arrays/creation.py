@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -25,7 +26,7 @@ Shape = int | tuple[int, ...] | list[int]
 
 def _new(values: np.ndarray[Any, Any], device: Any) -> Tensor:
     d = devices.device(device)
-    return wrap(values if d == "cpu" else devices.put(values, d))
+    return wrap(values if d.kind == "cpu" else devices.put(values, d))
 
 
 def _length(name: str, what: str, n: Any) -> int:
@@ -40,6 +41,8 @@ def _length(name: str, what: str, n: Any) -> int:
 
 
 def _as_shape(name: str, shape: Any) -> tuple[int, ...]:
+    if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
+        return shape
     several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) != 0
     lengths = shape if several else (shape,)
     return tuple(_length(name, f"in shape={shape!r:.60}, a length", n) for n in lengths)
@@ -49,12 +52,20 @@ def _full(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Tenso
     """One value everywhere, created on the device itself, without a copy on the host."""
     d, dtype = devices.device(device), backend.as_dtype(np.float32 if dtype is None else dtype)
     shape = _as_shape(name, shape)
+    if d.kind == "cpu" and type(value) is int and value in (0, 1):  # numbers of every dtype
+        try:
+            return wrap((np.ones if value else np.zeros)(shape, dtype))
+        except (MemoryError, ValueError) as error:
+            reraise(error, name, {}, {"shape": shape, "dtype": dtype, "device": d})
     empty_array = devices.put(np.zeros(0, dtype), d)
     with devices.formulas_on(empty_array):
         try:
             return wrap(backend.READINGS[type(empty_array)].lib.full(shape, value, dtype=dtype))
         except (MemoryError, OverflowError, ValueError) as error:
             reraise(error, name, {}, {"shape": shape, "dtype": dtype, "device": d})
+
+
+_zeros = functools.partial(_full, "zeros_like", value=0)
 
 
 @answering
@@ -127,7 +138,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
 
 def _like(name: str, make: Any, x: Any, *value: Any, dtype: Any, device: Any) -> Tensor:
     """The result of `make` for the shape, and where nothing else is said the rest, of `x`."""
-    x = argument(name, x)
+    x = x if type(x) is Tensor else argument(name, x)
     dtype, device = x.dtype if dtype is None else dtype, x.device if device is None else device
     return make(x.shape, *value, dtype=dtype, device=device)
 
@@ -139,7 +150,7 @@ def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     >>> print(gg.zeros_like([1.0, 2.0]))
     [0. 0.]
     """
-    return _like("zeros_like", zeros, x, dtype=dtype, device=device)
+    return _like("zeros_like", _zeros, x, dtype=dtype, device=device)
 
 
 @answering
@@ -199,13 +210,13 @@ def arange(
     if stop is None:
         start, stop = 0, start
     for what, n in (("start", start), ("stop", stop), ("step", step)):
-        if np.ndim(n) or not hasattr(n, "__float__"):
+        if type(n) not in (int, float) and (np.ndim(n) or not hasattr(n, "__float__")):
             raise DTypeError(f"arange: {what} must be a number, got {n!r:.60}.")
     if step == 0:
         raise ArgumentError("arange: step must not be 0.")
     all_ints = all(isinstance(n, (int, np.integer)) for n in (start, stop, step))
     dtype = backend.as_dtype(dtype or (np.int64 if all_ints else np.float32))
-    return _new(np.arange(start, stop, step).astype(dtype), device)
+    return _new(np.arange(start, stop, step).astype(dtype, copy=False), device)
 
 
 @saying_where
@@ -272,7 +283,7 @@ def eye(
     n_rows = _length("eye", "n_rows", n_rows)
     n_cols = n_rows if n_cols is None else _length("eye", "n_cols", n_cols)
     dtype = backend.as_dtype(dtype or np.float32)
-    return _new(np.eye(n_rows, n_cols, k=k).astype(dtype), device)
+    return _new(np.eye(n_rows, n_cols, k, dtype), device)
 
 
 @answering

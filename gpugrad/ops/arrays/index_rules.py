@@ -121,6 +121,10 @@ def _check_bounds(name, index, shape):
 def check_range(name, indices, n, axis, first=None):
     """IndexOutOfBoundsError if an integer index is not from `first` (None: -n) to n - 1."""
     first = -n if first is None else first
+    plain = type(indices) is np.ndarray and indices.dtype == np.int64 and indices.size
+    # as unsigned numbers, negative ones are the largest: one pass in the usual case
+    if plain and first <= 0 and np.maximum.reduce(indices.view(np.uint64), axis=None) < n:
+        return
     if not indices.size or is_deferred(name, indices, n, first):
         return
     low, high = extremes(indices)
@@ -279,10 +283,11 @@ def flat_indices(index, shape):
 
     np.ravel_multi_index takes ten times as long.
     """
-    flat = 0
+    flat: Any = 0
     for part, n in zip(index, shape, strict=False):
-        part = np.where(part < 0, part + n, part) if part.size and part.min() < 0 else part
-        flat = flat * n + part
+        if part.size and np.minimum.reduce(part, axis=None) < 0:
+            part = np.where(part < 0, part + n, part)
+        flat = flat * n + part if type(flat) is not int else part
     return flat
 
 
@@ -293,8 +298,10 @@ def _add_rows(name, out, index, values):
     """
     for axis, part in enumerate(index):
         check_range(name, part, out.shape[axis], axis)
-    shape = np.broadcast_shapes(*(p.shape for p in index)) + out.shape[len(index) :]
-    values = np.broadcast_to(values, shape)
+    one = len(index) == 1
+    places = index[0].shape if one else np.broadcast_shapes(*(p.shape for p in index))
+    shape = places + out.shape[len(index) :]
+    values = values if np.shape(values) == shape else np.broadcast_to(values, shape)
     if not values.size:
         return
     rows = flat_indices([as_int64(p) for p in index], out.shape)

@@ -13,6 +13,8 @@ def _pairs(pad_width, ndim, name="pad_width"):
     """(before, after) for each axis, from any of the forms that np.pad takes."""
     if ndim == 0:
         return []
+    if type(pad_width) is int:
+        return [[pad_width, pad_width] for _ in range(ndim)]
     if isinstance(pad_width, dict):
         by_axis = {axis % ndim: pair for axis, pair in pad_width.items()}
         pad_width = [np.broadcast_to(by_axis.get(axis, 0), 2) for axis in range(ndim)]
@@ -70,9 +72,9 @@ def pad_constant(xp, x, /, pad_width, *, value=0.0):
     """
     check_numbers("pad_constant", "biufcV" if x.dtype.kind == "c" else "biufV", value=value)
     pairs = _widths(pad_width, x.ndim)
-    shape = tuple(b + n + a for n, (b, a) in zip(x.shape, pairs, strict=True))
-    out = xp.lib.full(shape, value, dtype=x.dtype)
-    out[_interior(pad_width, x.shape)] = x
+    shape = tuple([b + n + a for n, (b, a) in zip(x.shape, pairs, strict=True)])
+    out = xp.lib.full(shape, value, dtype=x.dtype) if value else xp.lib.zeros(shape, dtype=x.dtype)
+    out[tuple([slice(b, b + n) for (b, _), n in zip(pairs, x.shape, strict=True)])] = x
     return out
 
 

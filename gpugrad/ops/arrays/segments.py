@@ -14,6 +14,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.index_checks import when
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.arrays.index_rules import as_int64, is_deferred
 from gpugrad.registry.on_arrays import wide
@@ -81,6 +82,8 @@ def segment_rows(xp, segment_ids, /, *, num_segments):
     if not isinstance(ids, (np.ndarray, np.generic)) and (is_captured(ids) or when() != "now"):
         # the kernel that adds the rows skips it, and reports it
         ids = xp.lib.where(ids < num_segments, ids, num_segments + 1)
+    elif ids.size and xp is NUMPY and np.maximum.reduce(ids.view(np.uint64), None) < num_segments:
+        return ids.copy()  # none is negative
     elif ids.size and int(ids.max()) >= num_segments:
         raise IndexOutOfBoundsError(
             f"segment_rows: id {int(ids.max())} is out of bounds for num_segments={num_segments}. "
@@ -203,9 +206,12 @@ def _scatter_reduce(xp, name, ufunc, start, data, segment_ids, num_segments):
     if data.dtype.kind in "iu":  # inf is no integer
         info = np.iinfo(data.dtype)
         start = info.max if start > 0 else info.min
-    out = np.full(shape, start, dtype=data.dtype)
+    out, width = np.full(shape, start, dtype=data.dtype), math.prod(row)
+    if data.size >= MIDDLE:
+        flat = out.reshape(-1, width), rows, values.reshape(-1, width)
+        if kernels("sums").extremes(*flat, least=ufunc == "minimum"):
+            return out[:num_segments]
     if row:  # `at` is several times as fast on flat arrays
-        width = math.prod(row)
         rows = (rows[:, None] * width + np.arange(width)).reshape(-1)
     getattr(np, ufunc).at(out.reshape(-1), rows, values.reshape(-1))
     return out[:num_segments]

@@ -5,6 +5,8 @@ several axes apply them one after the other: the views cost nothing, and the gra
 additions of slices instead of k * k.
 """
 
+import functools
+
 import numpy as np
 
 from gpugrad.autodiff.batched import batch_axis_of
@@ -21,11 +23,27 @@ from gpugrad.registry.record import op
 
 def ints(name, what, value, n, least):
     """One int, or `n` ints, as a tuple of `n`; ArgumentError below `least`."""
+    if type(value) is int and value >= least:
+        return (value,) * n
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
     if len(values) != n or any(not isinstance(v, (int, np.integer)) or v < least for v in values):
         many = f", or a tuple of {n}" if n > 1 else ""
         raise ArgumentError(f"{name}: {what}={value!r} must be an int of at least {least}{many}.")
     return tuple(int(v) for v in values)
+
+
+_PLAIN = frozenset((int, str, bool, type(None)))
+
+
+def remembered(function):
+    """Keep the results of ``function(name, shape, *sizes)``; a size that is no int is looked at."""
+    known = functools.lru_cache(maxsize=256, typed=True)(function)
+
+    @functools.wraps(function)
+    def call(name, shape, *sizes):
+        return (known if _PLAIN.issuperset(map(type, sizes)) else function)(name, shape, *sizes)
+
+    return call
 
 
 def need_arrays(name, *values):

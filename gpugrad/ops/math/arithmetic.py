@@ -280,6 +280,8 @@ sign = elementwise(
     doc="-1, 0 or 1, with gradient 0; a complex number over its absolute value.",
     example=("[-1.5, 0.0, 2.0]", "[-1.  0.  1.]"),
     cost=0,
+    cpu=True,
+    large=MIDDLE,
 )
 
 power = elementwise(
@@ -329,6 +331,7 @@ rsqrt = analytic(
     **POSITIVE,
     cost=0,
     mixed="float32",
+    cpu=True,
 )
 cbrt = elementwise(
     "cbrt(x)",
@@ -346,6 +349,7 @@ reciprocal = analytic(
     **POSITIVE,
     cost=0,
     mixed="float32",
+    cpu=True,
 )
 
 hypot = elementwise(
@@ -353,6 +357,8 @@ hypot = elementwise(
     d=[lambda xp, out, x: xp.masked_divide(x, out), lambda xp, out, y: xp.masked_divide(y, out)],
     doc="Length of the vector (x, y), without overflow. The gradient at (0, 0) is 0.",
     example=("3.0, 4.0", "5.0"),
+    cpu=True,
+    large=MIDDLE,
 )
 
 copysign = elementwise(
@@ -362,6 +368,8 @@ copysign = elementwise(
     cost=0,
     doc="`x` with the sign of `y`. There is no gradient by `y`.",
     example=("[1.0, -2.0], -0.0", "[-1. -2.]"),
+    cpu=True,
+    large=MIDDLE,
 )
 
 stop_gradient = elementwise(

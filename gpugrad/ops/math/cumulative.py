@@ -73,8 +73,8 @@ def _running(name, vjp, what, nothing, result, linear=False):
 
     def running(xp, x, /, axis=None, *, dtype=None, include_initial=False):
         axis, run = _one_axis(name, x.ndim, axis), getattr(xp.lib, name)
-        if sums and xp is NUMPY and x.size >= MIDDLE and dtype is None and not include_initial:
-            out = kernels("sums").running_sum(x, axis)
+        if xp is NUMPY and x.size >= MIDDLE and dtype is None and not include_initial:
+            out = kernels("sums").running_sum(x, axis, what="add" if sums else "multiply")
             if out is not NotImplemented:
                 return out
         return accumulated(name, run, x, dtype, axis=axis, include_initial=include_initial)
@@ -200,6 +200,10 @@ cumprod = _numpy_running("cumprod", "cumulative_prod", "Running product", "[ 1. 
 def _accumulated(xp, name, ufunc, x, axis):
     """Each element combined with all those before it."""
     axis = _axis_of(name, x.shape, axis)
+    if xp is NUMPY and x.size >= MIDDLE and ufunc in (np.maximum, np.minimum):
+        out = kernels("sums").running_sum(x, axis, what=ufunc.__name__)
+        if out is not NotImplemented:
+            return out
     if xp is NUMPY:
         return ufunc.accumulate(x, axis=axis)
     x, reach = xp.lib.moveaxis(x, axis, 0), 1  # CuPy's ufuncs cannot accumulate: log2(n) steps

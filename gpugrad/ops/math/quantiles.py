@@ -58,7 +58,8 @@ def order_statistics(xp, x, /, *, ranks):
     if not all(0 <= r < n for r in ranks):
         raise ShapeError(f"order_statistics: ranks {ranks} of the last axis of {x.shape}.")
     if xp is NUMPY:  # NaNs sort to the end, so the last element shows them
-        ordered = np.partition(x, sorted({*ranks, n - 1}), axis=-1)
+        ordered = x.copy()
+        ordered.partition(sorted({*ranks, n - 1}))
     else:  # cupy.partition sorts too, and slower
         ordered = xp.lib.sort(x, axis=-1)
     out = xp.lib.empty((*x.shape[:-1], len(ranks)), dtype=x.dtype)
@@ -67,7 +68,10 @@ def order_statistics(xp, x, /, *, ranks):
     if x.dtype.kind != "f":
         return out
     last = ordered[..., -1:]
-    return xp.lib.where(xp.lib.isnan(last), last, out)
+    broken = xp.lib.isnan(last)
+    if xp is NUMPY and not broken.any():
+        return out
+    return xp.lib.where(broken, last, out)
 
 
 # ---- which ranks, and how to weigh them --------------------------------------------------

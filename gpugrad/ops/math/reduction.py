@@ -120,7 +120,10 @@ def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     24.0
     """
     if xp is NUMPY and dtype is None and x.size >= large.MIDDLE:
-        out = large.kernels("sums").product_of_rows(x, axis, keepdims)
+        sums = large.kernels("sums")
+        out = sums.product_of_rows(x, axis, keepdims)
+        if axis is None and not keepdims:
+            out = sums.product(x)
         if out is not NotImplemented:
             return out
     return accumulated("prod", xp.lib.prod, x, dtype, axis=axis, keepdims=keepdims)
@@ -269,7 +272,11 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
 
 
 def _extreme(name, which, result):
+    ufunc = {"max": np.maximum, "min": np.minimum}[name]
+
     def extreme(xp, x, /, axis=None, *, keepdims=False):
+        if xp is NUMPY:  # without the microsecond that np.max looks at its arguments
+            return ufunc.reduce(x, axis, keepdims=keepdims)
         return getattr(xp.lib, name)(x, axis=axis, keepdims=keepdims)
 
     extreme.__doc__ = f"""{which} element along axes; equal ones share the gradient.
@@ -376,7 +383,11 @@ argmin = _index("argmin", "smallest", 0)
 
 
 def _test(name, what, result):
+    ufunc = {"any": np.logical_or, "all": np.logical_and}[name]
+
     def test(xp, x, /, axis=None, *, keepdims=False):
+        if xp is NUMPY:
+            return ufunc.reduce(x, axis, keepdims=keepdims)
         return getattr(xp.lib, name)(x, axis=axis, keepdims=keepdims)
 
     test.__doc__ = f"""{what} true (not 0). Its gradient is None.

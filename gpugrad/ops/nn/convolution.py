@@ -22,7 +22,15 @@ from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels.by_hand import convolution as cuda
 from gpugrad.kernels.cpu import convolution as cpu
-from gpugrad.ops.arrays.windows import crop_last, ints, pad_last, reach, strided, window_view
+from gpugrad.ops.arrays.windows import (
+    crop_last,
+    ints,
+    pad_last,
+    reach,
+    remembered,
+    strided,
+    window_view,
+)
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -77,6 +85,13 @@ def _geometry(name, lengths, kernel, stride, padding, dilation):
 
 def _resolve(name, x, w, groups, stride, padding, dilation, places=None):
     """The geometry of a convolution of the shapes `x` and `w`, whose result has shape `places`."""
+    shapes = tuple(x), tuple(w), places and tuple(places)
+    return _resolved(name, shapes, groups, stride, padding, dilation)
+
+
+@remembered
+def _resolved(name, shapes, groups, stride, padding, dilation):
+    x, w, places = shapes
     (groups,) = ints(name, "groups", groups, 1, 1)
     if len(x) < 3 or len(w) != len(x) or x[1] != w[1] * groups or w[0] % groups:
         raise ShapeError(

@@ -160,7 +160,12 @@ def class_numbers(xp, labels, /, *, classes, ignore_index=None):
     """
     if labels.dtype.kind not in "iu":
         raise DTypeError(f"{_SPARSE}: labels are {labels.dtype}; class numbers must be integers.")
-    kept = None if ignore_index is None else labels != operator.index(ignore_index)
+    ignore_index = None if ignore_index is None else operator.index(ignore_index)
+    is_plain = xp is NUMPY and labels.dtype == np.int64 and ignore_index not in range(classes)
+    # as unsigned numbers, negative ones are the largest
+    if is_plain and labels.size and np.maximum.reduce(labels.view(np.uint64), None) < classes:
+        return labels.astype(np.int32)  # none is ignored
+    kept = None if ignore_index is None else labels != ignore_index
     own = labels if kept is None else labels * kept
     if own.size and not is_deferred(_SPARSE, own, classes):
         low, high = extremes(own)

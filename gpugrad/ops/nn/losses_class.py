@@ -74,8 +74,11 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
             f"class_scores: scores have shape {x.shape}, labels {labels.shape}. Labels must have "
             f"the shape of the scores without axis {axis}, the axis of the classes."
         )
-    lib, n = xp.lib, x.shape[axis]
-    ignored = labels == operator.index(ignore_index)
+    lib, n, ignore_index = xp.lib, x.shape[axis], operator.index(ignore_index)
+    is_plain = xp is NUMPY and axis == 1 and x.ndim == 2 and not 0 <= ignore_index < n
+    if is_plain and labels.size and labels.min() >= 0 and labels.max() < n:  # none is ignored
+        return x[np.arange(labels.size), labels]
+    ignored = labels == ignore_index
     places = lib.where(ignored, 0, labels)
     if places.size and not is_captured(x) and not is_deferred("class_scores", places, n):
         low, high = extremes(places)

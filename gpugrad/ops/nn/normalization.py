@@ -44,8 +44,10 @@ def _root_mean_square(xp, x, axis, eps):
     """Along axes, which stay. With `eps` it need not be exact where squares vanish."""
     n = max(count(x.shape, axis), 1)
     if xp is NUMPY:
+        is_last = type(axis) is int and axis in (-1, x.ndim - 1) and x.dtype.kind == "f"
         with np.errstate(over="ignore"):
-            mean = xp.sum_of_products(x, x, axis=axis) / n
+            mean = np.vecdot(x, x)[..., None] if is_last else xp.sum_of_products(x, x, axis=axis)
+            mean = mean / n
         if mean.dtype.kind == "c" or all_in_range(mean, smallest=not eps):
             return np.sqrt(mean)
     return root_of_powers(xp, x, 2, axis, True, divisor=n)

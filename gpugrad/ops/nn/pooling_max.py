@@ -13,24 +13,29 @@ import numpy as np
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
-from gpugrad.ops.arrays.windows import ints, pad_last, reach, strided
+from gpugrad.ops.arrays.windows import ints, pad_last, reach, remembered, strided
 from gpugrad.ops.nn.spatial import spatial
 from gpugrad.registry.record import op
 
 
 def pool_geometry(name, n, x, kernel_size, stride, padding, dilation, ceil_mode):
     """Size, step and dilation of the windows on the last `n` axes, and the padding they need."""
-    if x.ndim not in (n + 1, n + 2):
+    return _geometry(name, tuple(x.shape), n, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@remembered
+def _geometry(name, shape, n, kernel_size, stride, padding, dilation, ceil_mode):
+    if len(shape) not in (n + 1, n + 2):
         raise ShapeError(
             f"{name}: x must have the axes (N, C, *spatial) or (C, *spatial), with {n} spatial "
-            f"axes; its shape is {x.shape}."
+            f"axes; its shape is {shape}."
         )
     size = ints(name, "kernel_size", kernel_size, n, 1)
     step = size if stride is None else ints(name, "stride", stride, n, 1)
     padding = ints(name, "padding", padding, n, 0)
     dilation = ints(name, "dilation", dilation, n, 1)
     pairs = []
-    for length, k, s, p, d in zip(x.shape[-n:], size, step, padding, dilation, strict=True):
+    for length, k, s, p, d in zip(shape[-n:], size, step, padding, dilation, strict=True):
         span = reach(k, d)
         if 2 * p > span:
             raise ArgumentError(
@@ -43,7 +48,7 @@ def pool_geometry(name, n, x, kernel_size, stride, padding, dilation, ceil_mode)
             places -= 1
         if places < 1:
             raise ShapeError(
-                f"{name}: windows that reach over {span} do not fit in x {x.shape}, where an axis "
+                f"{name}: windows that reach over {span} do not fit in x {shape}, where an axis "
                 f"has {length + 2 * p} elements with its padding."
             )
         pairs.append((p, max((places - 1) * s + span - length - p, 0)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.kernels.cpu import random as cpu_kernels
 from gpugrad.ops.random import philox, rejection
 
 Array = np.ndarray[Any, Any]
@@ -25,6 +26,9 @@ def _integers(key: philox.Key, first: int, n: int, dtype: Any, low: int, high: i
     def formula(w: Array) -> Array:
         return philox.below(w, high - low) + start
 
+    numbers = cpu_kernels.integers(key, first, n, low, high)
+    if numbers is not NotImplemented:
+        return numbers.view(dtype) if dtype == np.int64 else numbers.astype(dtype)
     with np.errstate(over="ignore"):  # integers are counted modulo 2^64
         return philox.in_chunks(formula, key, first, n, np.uint64).astype(dtype)
 

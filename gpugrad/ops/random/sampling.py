@@ -54,6 +54,8 @@ def check(name: str, test: Test, **arguments: Any) -> None:
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple; ShapeError if a length is negative."""
+    if type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape):
+        return shape
     lengths = shape if isinstance(shape, (tuple, list)) or np.ndim(shape) else (shape,)
     try:
         lengths = tuple(operator.index(n) for n in lengths)
@@ -174,6 +176,8 @@ class Call:
             for p, e in zip(self.parameters, events, strict=False)
         ]
         wanted = None if shape is None else as_shape(self.name, shape)
+        if wanted is not None and not any(own):
+            return wanted
         try:
             common = np.broadcast_shapes(*own, *([] if wanted is None else [wanted]))
         except ValueError:

@@ -48,18 +48,21 @@ def _scaled_slope(order, sign, near):
 
 _POSITIVE = {"singular": True, "domain": (0.3, 3)}
 
-i0 = scipy_op("i0(x)", lambda xp, x: xp.i1(x))(
+i0 = scipy_op("i0(x)", lambda xp, x: xp.i1(x), cpu=True)(
     doc="Modified Bessel function of the first kind, of order 0.",
     example=("[0.0, 1.0]", "[1.        1.2660658]"),
 )
 
-i1 = scipy_op("i1(x)", lambda xp, out, x: xp.i0(x) - over_x(xp, out, x, _I1_OVER_X))(
+i1 = scipy_op("i1(x)", lambda xp, out, x: xp.i0(x) - over_x(xp, out, x, _I1_OVER_X), cpu=True)(
     doc="Modified Bessel function of the first kind, of order 1.",
     example=("[0.0, 1.0]", "[0.        0.5651591]"),
 )
 
 i0e = scipy_op(
-    "i0e(x)", _scaled_slope(0, -1, lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out), captures=True
+    "i0e(x)",
+    _scaled_slope(0, -1, lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out),
+    captures=True,
+    cpu=True,
 )(
     doc="exp(-|x|) times `i0`, which does not overflow. The gradient at 0 is 0.",
     example=("[0.0, 1.0]", "[1.        0.4657596]"),
@@ -75,6 +78,7 @@ i1e = scipy_op(
         ),
     ),
     captures=True,
+    cpu=True,
 )(
     doc="exp(-|x|) times `i1`, which does not overflow.",
     example=("[0.0, 1.0]", "[0.        0.2079104]"),
@@ -112,7 +116,7 @@ k1e = scipy_op(
     example=("[1.0, 2.0]", "[1.6361535 1.0334768]"),
 )
 
-j0 = scipy_op("j0(x)", lambda xp, x: -xp.j1(x))(
+j0 = scipy_op("j0(x)", lambda xp, x: -xp.j1(x), cpu=True)(
     doc="Bessel function of the first kind, of order 0.",
     example=("[0.0, 1.0]", "[1.        0.7651977]"),
 )

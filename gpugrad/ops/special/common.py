@@ -12,6 +12,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.ops._loops import check_order
 from gpugrad.ops._scipy import library
 from gpugrad.ops.math.arithmetic import unless_infinite
@@ -253,9 +254,12 @@ logaddexp2 = elementwise(
     example=("1000.0, 1000.0", "1001.0"),
     mixed="float32",
     cpu=True,
+    large=MIDDLE,
 )
 
-logit = scipy_op("logit(x)", lambda xp, x: 1 / (x * (1 - x)), singular=True, domain=(0.1, 0.9))(
+logit = scipy_op(
+    "logit(x)", lambda xp, x: 1 / (x * (1 - x)), singular=True, domain=(0.1, 0.9), cpu=True
+)(
     doc="log(x / (1 - x)), the inverse of the sigmoid; NaN outside of [0, 1].",
     example=("[0.0, 0.5]", "[-inf   0.]"),
 )

@@ -74,6 +74,7 @@ erfinv = scipy_op(
     lambda xp, out: 0.5 * _ROOT_PI * xp.exp(out * out),
     singular=True,
     domain=(-0.9, 0.9),
+    cpu=True,
 )(
     doc="The number whose `erf` is `x`: infinite at -1 and 1, NaN beyond.",
     example=("[0.0, 0.5]", "[0.        0.4769363]"),

@@ -1,5 +1,6 @@
 """Random numbers in C: every bit as NumPy computes it, in any number of threads."""
 
+import collections
 import functools
 
 import numpy as np
@@ -10,6 +11,7 @@ import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.cpu import random
 from gpugrad.ops.random import philox
+from gpugrad.ops.random.kinds import KINDS
 
 pytestmark = needs_compiler
 
@@ -56,6 +58,18 @@ def test_extreme_words_have_the_bits_of_the_formula(dtype):
 )
 def test_other_noise_is_left_to_numpy(kind, n, dtype):
     assert random.noise(kind, (1, 2), 3, n, np.dtype(dtype)) is NotImplemented
+
+
+def test_small_draws_that_are_many_have_the_bits_of_the_formula(monkeypatch):
+    monkeypatch.setattr(random, "_calls", collections.Counter())
+    for kind, dtype in (("normal", np.float32), ("uniform", np.float64)):
+        draws = [random.noise(kind, (1, 2), 3, 100, np.dtype(dtype)) for _ in range(20)]
+        assert [d is NotImplemented for d in draws] == [k < random.OFTEN for k in range(20)]
+        np.testing.assert_array_equal(draws[-1], FORMULAS[kind]((1, 2), 3, 100, dtype))
+    for low, high, dtype in ((0, 10, np.int64), (-(2**63), 2**63 - 1, np.int64), (3, 9, np.uint8)):
+        draws = [KINDS["integers"][1]((1, 2), 3, 100, dtype, low, high) for _ in range(20)]
+        np.testing.assert_array_equal(draws[-1], draws[0])
+        assert draws[-1].dtype == draws[0].dtype
 
 
 def formula_of(name):

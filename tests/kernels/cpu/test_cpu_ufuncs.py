@@ -116,6 +116,14 @@ def test_arrays_between_addresses_are_left_to_numpy():
     assert (gg.exp(x).numpy() == 1).all()
 
 
+def test_a_broadcast_array_leaves_the_result_in_the_order_of_the_other():
+    x, row = uniform(400, 401), np.broadcast_to(uniform(401), (400, 401))
+    for args in ((row, x), (x, row), (row, row)):
+        out = ufuncs._on_threads(np.add, args)
+        assert out.flags.c_contiguous
+        assert np.array_equal(bits(out), bits(np.add(*args)))
+
+
 def test_arrays_that_do_not_broadcast_are_an_error():
     with pytest.raises(ShapeError, match=r"\(300, 501\).*\(500,\)"):
         gg.add(uniform(300, 501), uniform(500))
