@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
-from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
+from gpugrad.core.backend import TENSOR, Reading, innermost_array, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
@@ -97,10 +97,10 @@ class _BodyTrace(_CapturingTrace):
     abstract, boxes = True, False
 
     def computed(
-        self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
+        self, op: Any, xp: Reading, arrays: list[Any], params: dict[str, Any]
     ) -> tuple[Any, bool]:
         """An op's results on placeholders."""
-        return run_for_shapes(function, arrays, params)
+        return run_for_shapes(getattr(xp, op.name), arrays, params)
 
 
 def differentiable(result: Any) -> list[Tensor]:

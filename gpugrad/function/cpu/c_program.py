@@ -95,7 +95,7 @@ def load_ahead(program: Program) -> None:
         if is_product(step):
             loads.setdefault(products.library, products.library)
         elif step.op is not None and step.op.c_call is not None:
-            loads[step.op] = functools.partial(_call, step)
+            loads[step.op] = functools.partial(_call, step, in_loop=False)
         elif (load := getattr(step.call, "load", None)) is not None:  # of an optimizer
             loads[step.call] = load
     compiler.ahead(*(loads[key] for key in loads if key not in _started))
@@ -181,7 +181,7 @@ class CProgram:
         self.program.steps.append(step)
         if _is_product(step):
             self.products.add(id(step))
-        elif type(call := self._call(step)) is Function:
+        elif type(call := _call(step, self._in_loop)) is Function:
             self.functions[id(step)] = call
         elif call is not None:
             self.calls[id(step)] = call
@@ -198,19 +198,6 @@ class CProgram:
             else:
                 return
         self.layouts.new(step.outs)
-
-    def _call(self, step: Step) -> Any:
-        """The function in C that computes a step, as the field `c_call` gives it."""
-        if step.op is None or step.op.c_call is None or step_table.library() is None:
-            return None
-        if len(step.outs) != 1 and step.op.kind != "control":
-            return None
-        if step.op.kind == "control" and not self._in_loop:  # it may take long: Ctrl-C ends it
-            return None
-        if not all(isinstance(a, Value) and 0 not in a.shape for a in (*step.args, *step.outs)):
-            return None
-        planned = step.op.c_call(NUMPY, *step.args, **step.params)
-        return None if planned is NotImplemented else planned
 
     def _targets(self, step: Step) -> list[Layout]:
         """Where a step copies its arguments to, if it only copies elements."""
@@ -336,6 +323,20 @@ def _is_product(step: Step) -> bool:
         isinstance(a, Value) and len(a.shape) > 1 and a.dtype == out.dtype and 0 not in a.shape
         for a in step.args
     ) and out.dtype in (np.float32, np.float64)
+
+
+def _call(step: Step, in_loop: bool) -> Any:
+    """The function in C that computes a step, as the field `c_call` gives it."""
+    if step.op is None or step.op.c_call is None or step_table.library() is None:
+        return None
+    if len(step.outs) != 1 and step.op.kind != "control":
+        return None
+    if step.op.kind == "control" and not in_loop:  # it may take long: Ctrl-C ends it
+        return None
+    if not all(isinstance(a, Value) and 0 not in a.shape for a in (*step.args, *step.outs)):
+        return None
+    planned = step.op.c_call(NUMPY, *step.args, **step.params)
+    return None if planned is NotImplemented else planned
 
 
 def _can_be_left(step: Step) -> bool:

@@ -121,10 +121,6 @@ def _check_bounds(name, index, shape):
 def check_range(name, indices, n, axis, first=None):
     """IndexOutOfBoundsError if an integer index is not from `first` (None: -n) to n - 1."""
     first = -n if first is None else first
-    plain = type(indices) is np.ndarray and indices.dtype == np.int64 and indices.size
-    # as unsigned numbers, negative ones are the largest: one pass in the usual case
-    if plain and first <= 0 and np.maximum.reduce(indices.view(np.uint64), axis=None) < n:
-        return
     if not indices.size or is_deferred(name, indices, n, first):
         return
     low, high = extremes(indices)
