@@ -735,6 +735,9 @@ def test_a_large_array_keeps_the_kernel_that_its_op_has_on_the_cpu(large, rng):
     def differing(x):
         return gg.sum(gg.OPS["pair_sums"].eager(x, x[::-1] + 3, term="canberra") ** 2)
 
+    def own(x):
+        return gg.sum(gg.OPS["own_pair_sums"].eager(x, term="canberra") ** 2)
+
     def sampled(places):
         return gg.sum(gg.OPS["bilinear_sample"].eager(image, places) ** 2)
 
@@ -743,6 +746,7 @@ def test_a_large_array_keeps_the_kernel_that_its_op_has_on_the_cpu(large, rng):
         "cholesky_grad": (normalized, normal(rng, n, n, dtype=np.float64)),
         "euclidean_distances_grad": (far, normal(rng, m, 16, dtype=np.float64)),
         "pair_sums_grad": (differing, normal(rng, m, 16, dtype=np.float64)),
+        "own_pair_sums_grad": (own, normal(rng, 4 * m, 16, dtype=np.float64)),
         "bilinear_sample_grads": (sampled, normal(rng, 1, m * m, 2, dtype=np.float64)),
     }
     alone = [op for op in gg.OPS.values() if op.is_opened and op.cpu not in (None, True)]

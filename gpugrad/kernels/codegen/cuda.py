@@ -92,7 +92,7 @@ SPECIAL = {
 """The functions of scipy.special, on floats."""
 
 IN_C_ALONE = {name: f"{name}()" for name in ("i0e", "i1e", "digamma")}
-"""Those that eager ops have in C (`kernels/cpu/special.h`). On a GPU CuPy's own kernels run."""
+"""Functions that eager ops have in C (`kernels/cpu/special.h`); on a GPU CuPy's own kernels run."""
 
 FUNCTIONS = {
     (name, kind): how

@@ -206,7 +206,7 @@ _SMALL = 1 << 14  # elements of a mask that is worth keeping
 
 @functools.lru_cache(maxsize=32)
 def _outside(name, shape, k):
-    """Which elements of a small matrix are not in its triangle."""
+    """The mask of a small matrix's elements that are not in its triangle."""
     inside = np.tri(*shape, k if name == "tril" else k - 1, dtype=bool)
     return ~inside if name == "tril" else inside
 
