@@ -18,7 +18,7 @@ def tape_gradient(f, *xs, **options):
 
 
 def gradients(f, arrays, g):
-    """The result of `f` of arrays, and its gradients by each, as arrays."""
+    """The result of `f` of arrays, and its gradients by each, as arrays; zeros for none."""
     xs = [gg.asarray(a) for a in arrays]
     tape, y = taped(f, *xs)
-    return y.numpy(), [d.numpy() for d in tape.gradient(y, xs, gg.asarray(g))]
+    return y.numpy(), [d.numpy() for d in tape.gradient(y, xs, gg.asarray(g), "zero")]

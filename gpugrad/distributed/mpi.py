@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ class MPIEngine(Engine):
             self._comm.Allreduce(self._mpi.IN_PLACE, x)
 
     def abort(self, code: int) -> None:
+        time.sleep(0.2)  # mpiexec drops what it has not yet read of the last lines of a process
         self._mpi.COMM_WORLD.Abort(code)
 
 
