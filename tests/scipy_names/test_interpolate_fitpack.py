@@ -1,5 +1,8 @@
 """FITPACK's functions and classes, and scattered points, beside SciPy; with gradients."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.interpolate
@@ -215,3 +218,11 @@ def test_fits_on_a_device_have_the_gradients_of_the_cpu(name, cuda):
     assert slopes[0][0].device == cuda
     for ours, expected in zip(*slopes, strict=True):
         np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_a_fitted_curve_can_be_copied_and_pickled():
+    for s in (None, 0, 0.5):
+        curve = gg.scipy.interpolate.UnivariateSpline(X, Y, s=s)
+        for other in (copy.copy(curve), pickle.loads(pickle.dumps(curve))):
+            assert type(other) is type(curve)
+            np.testing.assert_array_equal(other(AT), curve(AT))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -125,13 +124,25 @@ class LSQUnivariateSpline(Univariate):
 class UnivariateSpline(Univariate):
     """`scipy.interpolate.UnivariateSpline`; gradients as in `smoothed`."""
 
-    def __new__(cls, *args: Any, **keywords: Any) -> Any:
+    def __new__(
+        cls,
+        x: Any,
+        y: Any,
+        w: Any = None,
+        bbox: Any = (None, None),
+        k: int = 3,
+        s: Any = None,
+        ext: Any = 0,
+        check_finite: bool = False,
+    ) -> Any:
         """The spline through all points if ``s=0``."""
-        given = inspect.signature(cls.__init__).bind(None, *args, **keywords)
-        if given.arguments.get("s") == 0:
-            given.arguments.pop("s")
-            return InterpolatedUnivariateSpline(*given.args[1:], **given.kwargs)
+        if s is not None and s == 0:
+            return InterpolatedUnivariateSpline(x, y, w, bbox, k, ext, check_finite)
         return super().__new__(cls)
+
+    def __getnewargs__(self) -> Any:
+        """The arguments of `__new__` for a copy, whose attributes are set afterwards."""
+        return None, None
 
     def __init__(
         self,
