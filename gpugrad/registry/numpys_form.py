@@ -57,11 +57,15 @@ def numpys_form(op: Any, keywords: Sequence[str] = UFUNCS) -> tuple[str, list[st
 
 
 def elsewhere(op: Any) -> dict[str, str]:
-    """The op's parameters by the names that they have in other libraries."""
+    """The op's parameters by the names that they have in other libraries.
+
+    Not those that must be given: Python itself says that one is missing, or another too much.
+    """
     if not op.home.startswith("gpugrad."):
         return {}
     names = names_elsewhere("a keyword")
-    return {theirs: here for here in op.params for theirs in names.get(here, ())}
+    optional = [k for k, default in op.params.items() if default is not inspect.Parameter.empty]
+    return {theirs: here for here in optional for theirs in names.get(here, ())}
 
 
 def refuse_others(op: Any, others: Iterable[str]) -> None:
