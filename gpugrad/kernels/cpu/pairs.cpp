@@ -27,13 +27,18 @@ struct Job {
   long real = 0;  // columns of `g`, which has no padding
 };
 
+// The ROWS vectors of x from `low` on; the first one again in place of those behind the end.
+template <class T> INLINE void rows_of(const Job& job, long low, const T** x) {
+  for (long r = 0; r < ROWS; ++r)
+    x[r] = (const T*)job.x + (low + r < job.m ? low + r : low) * job.k;
+}
+
 // x is (m, k), y is (k, n) and n a multiple of N; out is (m, n).
 template <class T> void distances(void* state, long piece) {
   const Job& job = *(Job*)state;
   const long n = job.n, low = piece * ROWS;
   const T *y = (const T*)job.y, *x[ROWS];
-  for (long r = 0; r < ROWS; ++r)
-    x[r] = (const T*)job.x + (low + r < job.m ? low + r : low) * job.k;
+  rows_of(job, low, x);
   for (long j = 0; j < n; j += N<T>) {
     Vec<T> total[ROWS];
     for (long r = 0; r < ROWS; ++r) total[r] = T(0);
@@ -163,21 +168,26 @@ struct Chebyshev {
   }
 };
 
+// Into `sum`, the terms of the rows at `x` and of the columns of y from j on.
+template <class T, class F>
+INLINE void join_terms(const Job& job, const T* const* x, long j, Vec<T>* sum) {
+  for (long r = 0; r < ROWS; ++r) sum[r] = T(0);
+  for (long i = 0; i < job.k; ++i) {
+    const Vec<T> b = load<N<T>, N<T>>((const T*)job.y + i * job.n + j);
+    for (long r = 0; r < ROWS; ++r)
+      sum[r] = F::join(sum[r], F::term(Vec<T>(x[r][i]), b, job.p));
+  }
+}
+
 // As `distances`, without the root.
 template <class T, class F> void sums(void* state, long piece) {
   const Job& job = *(Job*)state;
   const long n = job.n, low = piece * ROWS;
-  const T *y = (const T*)job.y, *x[ROWS];
-  for (long r = 0; r < ROWS; ++r)
-    x[r] = (const T*)job.x + (low + r < job.m ? low + r : low) * job.k;
+  const T* x[ROWS];
+  rows_of(job, low, x);
   for (long j = 0; j < n; j += N<T>) {
     Vec<T> sum[ROWS];
-    for (long r = 0; r < ROWS; ++r) sum[r] = T(0);
-    for (long i = 0; i < job.k; ++i) {
-      const Vec<T> b = load<N<T>, N<T>>(y + i * n + j);
-      for (long r = 0; r < ROWS; ++r)
-        sum[r] = F::join(sum[r], F::term(Vec<T>(x[r][i]), b, job.p));
-    }
+    join_terms<T, F>(job, x, j, sum);
     for (long r = 0; r < ROWS && low + r < job.m; ++r)
       store<N<T>>((T*)job.out + (low + r) * n + j, sum[r]);
   }
@@ -190,16 +200,11 @@ INLINE long before(long i, long m) { return i * m - i * (i + 3) / 2 - 1; }
 template <class T, class F> void own_sums(void* state, long piece) {
   const Job& job = *(Job*)state;
   const long n = job.n, m = job.m, low = piece * ROWS, rows = std::min(m - low, ROWS);
-  const T *y = (const T*)job.y, *x[ROWS];
-  for (long r = 0; r < ROWS; ++r) x[r] = (const T*)job.x + (low + (r < rows ? r : 0)) * job.k;
+  const T* x[ROWS];
+  rows_of(job, low, x);
   for (long j = (low + 1) / N<T> * N<T>; j < n; j += N<T>) {
     Vec<T> sum[ROWS];
-    for (long r = 0; r < ROWS; ++r) sum[r] = T(0);
-    for (long i = 0; i < job.k; ++i) {
-      const Vec<T> b = load<N<T>, N<T>>(y + i * n + j);
-      for (long r = 0; r < ROWS; ++r)
-        sum[r] = F::join(sum[r], F::term(Vec<T>(x[r][i]), b, job.p));
-    }
+    join_terms<T, F>(job, x, j, sum);
     for (long r = 0; r < rows; ++r) {
       T* to = (T*)job.out + before(low + r, m);
       if (j > low + r && j + N<T> <= m)
