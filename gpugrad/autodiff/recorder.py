@@ -83,9 +83,9 @@ def record(
         for i in ids:
             if i in known:
                 if entry is None:
-                    serial = out._id
+                    serial = out._number
                     if not serial:
-                        out._id = serial = next_id()
+                        out._number = serial = next_id()
                         if not serial % STRIDE:  # a look at the logs' growth now and then
                             grow(out)
                     entry = (op, serial, ids, shapes_and_dtypes, saved, params)

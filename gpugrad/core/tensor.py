@@ -83,6 +83,8 @@ class Tensor(NamesElsewhere):
 
     _data: Any
     _id: int
+    _array: Any  # the slots of both, which classes with properties of these names read and write
+    _number: int
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -314,6 +316,7 @@ class Tensor(NamesElsewhere):
 
 
 TENSORS.add(Tensor)
+Tensor._array, Tensor._number = Tensor._data, Tensor._id
 
 
 def tensor_with_id(data: Any, serial: int) -> Tensor:

@@ -28,10 +28,8 @@ class View(Tensor):
         root: the Tensor that owns the elements.
     """
 
-    __slots__ = ("_array", "_late", "_number", "_seen", "op", "params", "parent", "root")
+    __slots__ = ("_late", "_seen", "op", "params", "parent", "root")
 
-    _array: Any
-    _number: int
     _seen: Any  # the root's array when this view's was computed
     _late: int  # the serial number, if a recorder that had not seen the op gave it
     parent: Tensor

@@ -200,8 +200,9 @@ def _opening(op: Any, any_id: str, shown: str, params: str, passed: str) -> list
 def _unusual(op: Any) -> str:
     """The test whether a parameter has a type that may be, or hold, a Tensor."""
     tests = [
-        f"type({k}) in PLAIN or type({k}) is tuple and PLAIN.issuperset(map(type, {k}))"
-        for k in op.params
+        f"{k} is None or " * (default is None)
+        + f"type({k}) in PLAIN or type({k}) is tuple and PLAIN.issuperset(map(type, {k}))"
+        for k, default in op.params.items()
     ]
     return f"not ({tests[0]})" if len(tests) == 1 else f"not (({') and ('.join(tests)}))"
 

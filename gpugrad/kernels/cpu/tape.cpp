@@ -222,8 +222,6 @@ PyObject* setup(PyObject*, PyObject* args) {
   its.variable = (PyTypeObject*)variable;
   its.data = place(tensor, "_data");
   its.id = place(tensor, "_id");
-  its.view_array = place(view, "_array");
-  its.view_number = place(view, "_number");
   its.view_seen = place(view, "_seen");
   its.view_root = place(view, "root");
   its.value = place(variable, "_value");
@@ -260,7 +258,6 @@ extern "C" PyObject* gpugrad_tape() {
   s_touched = PyUnicode_InternFromString("touched");
   s_bury = PyUnicode_InternFromString("bury");
   s_add = PyUnicode_InternFromString("add");
-  s_id = PyUnicode_InternFromString("_id");
   if (PyErr_Occurred()) return nullptr;
   return PyModule_Create(&definition);
 }

@@ -26,16 +26,14 @@ struct Op {
 
 // An argument's array or number and its serial number, borrowed; false if Python must look at it.
 inline bool argument(PyObject* x, PyObject** value, PyObject** id) {
-  if (Py_TYPE(x) == its.tensor) {
-    *value = slot(x, its.data);
-    *id = slot(x, its.id);
-    return *value && *id;
-  }
-  if (Py_TYPE(x) == its.view) {
+  const bool is_view = Py_TYPE(x) == its.view;
+  if (is_view) {
     PyObject *root = slot(x, its.view_root), *seen = slot(x, its.view_seen);
     if (!root || Py_TYPE(root) != its.tensor || slot(root, its.data) != seen) return false;
-    *value = slot(x, its.view_array);
-    *id = slot(x, its.view_number);
+  }
+  if (is_view || Py_TYPE(x) == its.tensor) {
+    *value = slot(x, its.data);
+    *id = slot(x, its.id);
     return *value && *id;
   }
   if (Py_TYPE(x) == its.variable) {  // of which threads may have values of their own

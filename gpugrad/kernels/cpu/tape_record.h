@@ -16,27 +16,19 @@ PyObject* current_stack() {
 
 // The serial number of a result, given now if it has none: a new reference.
 PyObject* number_result(PyObject* out) {
-  const bool is_plain = Py_TYPE(out) == its.tensor;  // a View has a property
-  PyObject* serial = is_plain ? slot(out, its.id) : PyObject_GetAttr(out, s_id);
-  if (is_plain) Py_XINCREF(serial);
-  if (!serial) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_AttributeError, "_id");
-    return nullptr;
-  }
+  PyObject* serial = PyObject_TypeCheck(out, its.tensor) ? slot(out, its.id) : nullptr;
+  if (!serial) return PyErr_Format(PyExc_TypeError, "record: a result is a Tensor with a number");
+  Py_INCREF(serial);
   const int is_numbered = PyObject_IsTrue(serial);
   if (is_numbered > 0) return serial;
   Py_DECREF(serial);
   if (is_numbered < 0 || !(serial = Py_TYPE(its.next_id)->tp_iternext(its.next_id))) return nullptr;
+  PyObject* old = slot(out, its.id);
+  Py_INCREF(serial);
+  *(PyObject**)((char*)out + its.id) = serial;
+  Py_DECREF(old);
   bool ok = true;
-  if (is_plain) {
-    PyObject* old = slot(out, its.id);
-    Py_INCREF(serial);
-    *(PyObject**)((char*)out + its.id) = serial;
-    Py_XDECREF(old);
-  } else {
-    ok = PyObject_SetAttr(out, s_id, serial) == 0;
-  }
-  if (ok && PyLong_AsLong(serial) % its.stride == 0) {
+  if (PyLong_AsLong(serial) % its.stride == 0) {
     PyObject* done = PyObject_CallOneArg(its.grow, out);
     ok = done != nullptr;
     Py_XDECREF(done);

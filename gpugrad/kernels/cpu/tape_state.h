@@ -23,13 +23,13 @@ const int REPORTED = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID;
 // What `setup` was given, and where the slots of Python's objects are.
 struct {
   PyTypeObject *tensor, *view, *variable;
-  Py_ssize_t data, id, view_array, view_number, view_seen, view_root, value, thread;
+  Py_ssize_t data, id, view_seen, view_root, value, thread;
   PyObject *stack, *recorders, *graphs, *checks, *scopes, *next_id, *grow;
   PyObject *table, *rules_of, *program_of;
   long stride, few;
 } its;
 
-PyObject *s_known, *s_log, *s_dead, *s_take, *s_bury, *s_touched, *s_add, *s_id;
+PyObject *s_known, *s_log, *s_dead, *s_take, *s_bury, *s_touched, *s_add;
 
 inline PyObject* slot(PyObject* x, Py_ssize_t offset) { return *(PyObject**)((char*)x + offset); }
 
