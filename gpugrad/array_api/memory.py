@@ -232,16 +232,19 @@ def _become(x: Tensor, result: Tensor) -> None:
         raise DTypeError("A Variable keeps its shape. Use a Tensor of it: v.value().")
     if type(x) is View:
         old = new(View)
-        for name in View.__slots__:
-            if hasattr(x, name):
-                setattr(old, name, getattr(x, name))
+        _copy_attributes(x, old)
         fresh = result.op.eager(old, **result.named) if type(result) is View else None
         if type(fresh) is not View:
             raise ArgumentError("The memory of this view does not allow that shape: copy it.")
-        for name in ("_array", "_number", "_seen", "op", "params", "parent", "root"):
-            setattr(x, name, getattr(fresh, name))
+        _copy_attributes(fresh, x)
     else:
         x._data, x._id = result._data, result._id
+
+
+def _copy_attributes(of: View, to: View) -> None:
+    for name in ("_array", "_number", *View.__slots__):
+        if hasattr(of, name):
+            setattr(to, name, getattr(of, name))
 
 
 def _tobytes(self: Tensor, order: str = "C") -> bytes:
