@@ -1,23 +1,18 @@
 """Jacobians and per-example gradients on the CPU, against a loop over rows and torch.func.
 
-python ci/bench/jacobian.py [--threads N] [--rounds N]
+python ci/bench/jacobian.py [--threads N] [--rounds N] [--small] [--json PATH]
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--threads", type=int, default=1, help="threads of both (1)")
-parser.add_argument("--rounds", type=int, default=20, help="rounds to take medians of (20)")
-args = parser.parse_args()
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = str(args.threads)  # before NumPy and torch are imported
+from peers import installed, jax_runs, options, parse_args, race, status, table
+
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
+args = parse_args(options(__doc__, rounds=20, threads=1))
 
 import numpy as np
-from peers import installed, jax_runs, race, status, table
 
 import gpugrad as gg
 
@@ -86,9 +81,12 @@ def tall() -> dict[str, object]:
     return runs
 
 
-def per_example() -> dict[str, object]:
+def per_example(width: int) -> dict[str, object]:
     """Gradients of two layers' weights for each of 64 examples: vmap of grad, and a loop."""
-    w1, w2, batch = gg.asarray(W1), gg.asarray(W2), gg.asarray(BATCH)
+    draw = np.random.default_rng(width).standard_normal
+    first, second = draw((width, 128)) / 11, draw((width, width)) / np.sqrt(width)
+    arrays = [a.astype(np.float32) for a in (first, second)] + [BATCH]
+    w1, w2, batch = map(gg.asarray, arrays)
 
     def loss(weights, x):
         return gg.sum(gg.tanh(weights[1] @ gg.tanh(weights[0] @ x)) ** 2)
@@ -102,7 +100,7 @@ def per_example() -> dict[str, object]:
     if installed("torch"):
         import torch
 
-        t1, t2, tb = (torch.from_numpy(a) for a in (W1, W2, BATCH))
+        t1, t2, tb = map(torch.from_numpy, arrays)
 
         def torch_loss(w, x):
             return (torch.tanh(w[1] @ torch.tanh(w[0] @ x)) ** 2).sum()
@@ -119,5 +117,7 @@ if __name__ == "__main__":
         {"gpugrad, row by row": 0.2},
     )
     table("Jacobian of 3,200 residuals by 26 parameters", race(tall(), args.rounds))
-    table("gradients of 64 examples by 98,304 weights", race(per_example(), args.rounds))
+    for width in (1, 10) if args.small else (1, 10, 100, 256, 1000):
+        title = f"gradients of 64 examples by the weights of two layers, {width} wide"
+        good &= table(title, race(per_example(width), args.rounds), {"torch.func.vmap(grad)": 1.0})
     raise SystemExit(status(good))

@@ -70,7 +70,7 @@ SENTENCES = {
     handle: A Variable is its own handle: v.ref() is a key.
     """,
     "a tape": """
-    backward grad: Call tape.gradient(loss, variables), which returns the gradients.
+    backward grad gradients: Call tape.gradient(loss, variables), which returns the gradients.
     hessian: Nest two tapes, or call gg.hessian(f).
     pause: Call tape.stop_recording().
     record start stop: Record within its block, with gg.GradientTape() as tape.

@@ -26,7 +26,7 @@ class Classifier(Model):
 class ResNet(Classifier):
     """A classifier with two residual convolutions a stage."""
 
-    reach = ("torch, eager", 0.9)
+    reach = ("torch, eager", 0.8)
     wide = sizes(channels=(16, 32, 64), colours=1, pixels=8, size=64)
     narrow = sizes(channels=(16,), size=8)
 
