@@ -169,7 +169,8 @@ def takes(**kinds: Kind) -> Callable[[F], F]:
 
     def decorate(f: F) -> F:
         parameters = inspect.signature(f).parameters
-        places = {what: [*parameters].index(what) for what in kinds}
+        place = {parameter: k for k, parameter in enumerate(parameters)}
+        places = {what: place[what] for what in kinds}
         is_method = "self" in parameters
 
         @functools.wraps(f)

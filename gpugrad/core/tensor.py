@@ -59,7 +59,11 @@ class _Holder:
 
 _holder = _Holder()
 ALONE = sys.getrefcount(_holder.held)
-"""The `sys.getrefcount` of an object whose only reference is one attribute."""
+"""The `sys.getrefcount` of an object whose only reference is one attribute.
+
+Count an attribute or an item, never a variable: from Python 3.14 on, variables and arguments may
+borrow their reference (tests/core/test_aliasing.py).
+"""
 
 
 class Tensor(NamesElsewhere):
@@ -306,10 +310,13 @@ class Tensor(NamesElsewhere):
 
     def _own(self, views: Collection[Any] = ()) -> Any:
         """The array for the caller to write to, copied first if anyone but `views` sees it."""
+        # each view refers to it twice: its array's base and `_seen`
+        shared = sys.getrefcount(self._data) > ALONE + 2 * len(views)
         data = self._data
-        # the attribute and `data` refer to it, each view twice: its array's base and `_seen`
-        if is_shared(data, 2 + 2 * len(views)) or any(
-            sys.getrefcount(v._array) > ALONE for v in views if v._array is not data
+        if (
+            shared
+            or borrows_memory(data)
+            or any(sys.getrefcount(v._array) > ALONE for v in views if v._array is not data)
         ):
             data = self._data = devices.copy_array(data, "K")
         return data
@@ -326,13 +333,9 @@ def tensor_with_id(data: Any, serial: int) -> Tensor:
     return t
 
 
-def is_shared(array: Any, references: int) -> bool:
-    """Whether others can see an array to which the caller has a number of references."""
-    return (
-        sys.getrefcount(array) > ALONE + references  # here, `array` and the caller's argument
-        or array.base is not None  # a view: its memory is another array's
-        or (type(array) is np.ndarray and not array.flags.writeable)
-    )
+def borrows_memory(array: Any) -> bool:
+    """Whether an array is a view, whose memory is another array's, or may not be written to."""
+    return array.base is not None or (type(array) is np.ndarray and not array.flags.writeable)
 
 
 def wrap(array: Any) -> Tensor:

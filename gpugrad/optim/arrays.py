@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import HALF, READINGS
 from gpugrad.core.devices import copy_array, formulas_on
-from gpugrad.core.tensor import is_shared
+from gpugrad.core.tensor import ALONE, borrows_memory
 from gpugrad.core.variable import Variable
 from gpugrad.ops.arrays.index_rules import add_at
 
@@ -48,9 +49,9 @@ def own_contiguous(variable: Variable) -> Any:
 def make_own(arrays: list[Any]) -> list[Any]:
     """The list, with copies of the arrays that others see too, all of them C-contiguous."""
     for k in range(len(arrays)):
-        data = arrays[k]  # `enumerate` would hold another reference
-        if is_shared(data, 2):  # the list and `data`
-            arrays[k] = copy_array(data)
+        # `enumerate` would hold another reference
+        if sys.getrefcount(arrays[k]) > ALONE or borrows_memory(arrays[k]):
+            arrays[k] = copy_array(arrays[k])
         if not arrays[k].flags.c_contiguous:
             arrays[k] = _contiguous(arrays[k])
     return arrays

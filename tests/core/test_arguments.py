@@ -144,7 +144,7 @@ def test_takes_names_the_class_of_the_object_and_checks_what_the_base_class_decl
 
 
 def test_takes_refuses_a_kind_of_no_parameter():
-    with pytest.raises(ValueError, match="m"):
+    with pytest.raises(KeyError, match="'m'"):
         takes(m=COUNT)(lambda n: n)
 
 

@@ -51,7 +51,7 @@ class VariableMemory:
         """Put the Variable's value there; return whether the Variable holds another array."""
         data = self.variable._data
         if data is self.own and not (
-            self.moved and sys.getrefcount(data) > ALONE + 2  # `data` and the Variable
+            self.moved and sys.getrefcount(self.own) > ALONE + 2  # `data` and the Variable
         ):
             return False
         if data is self.own or data.shape != self.own.shape:
