@@ -74,14 +74,11 @@ class Scan:
             return by_tape(self, tensors, wanted)
         last, slices, differentiate = loop(arrays, self._reverse)
         outs = self._results(last, slices)
-        is_stack = [k >= len(last) for k, t in enumerate(outs) if is_inexact(t.dtype)]
+        axes = [self._axis * (k >= len(last)) for k, t in enumerate(outs) if is_inexact(t.dtype)]
         read = range(self._n_carry, self._n_read)
 
         def gradients(g: Sequence[Tensor]) -> list[Tensor]:
-            upstream = [
-                _moved(x._data, self._axis, 0) if is_one else x._data
-                for x, is_one in zip(g, is_stack, strict=True)
-            ]
+            upstream = [_moved(x._data, axis, 0) for x, axis in zip(g, axes, strict=True)]
             grads = differentiate(upstream)
             if grads is None:
                 return by_tape(self, tensors, wanted)[1](g)
@@ -230,10 +227,10 @@ class Scan:
 
     def _in_front(self, tensors: Sequence[Tensor]) -> list[Any]:
         """The arrays, with the slices along axis 0."""
-        read = range(self._n_carry, self._n_read)
-        return [
-            _moved(t._data, self._axis, 0) if k in read else t._data for k, t in enumerate(tensors)
-        ]
+        arrays, read = [t._data for t in tensors], range(self._n_carry, self._n_read)
+        if self._axis:
+            arrays = [_moved(a, self._axis * (k in read), 0) for k, a in enumerate(arrays)]
+        return arrays
 
     def _results(self, carry: Sequence[Any], slices: Sequence[Any]) -> list[Tensor]:
         return [wrap(a) for a in (*carry, *(_moved(stacked(s), 0, self._axis) for s in slices))]

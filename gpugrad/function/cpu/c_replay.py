@@ -55,6 +55,7 @@ class CReplay(CpuReplay):
         self._runs: list[Run] = []
         self._fixed: dict[Any, tuple[int, Any]] = {}  # numbers of fixed slots, and what they hold
         self._homes: dict[int, int] = {}  # buffers of new values, by id
+        self._parts: dict[int, int] = {}  # offsets of values that are part of a buffer, by id
         self._temporary: list[int] = []  # buffers for copies that one kernel reads
         self._bound: set[int] = set()  # values whose names are in the text
         super().__init__(compiled.program, arena, in_place)
@@ -262,9 +263,15 @@ class CReplay(CpuReplay):
         if roots[id(out)] in self._escaping and id(out) not in self._homes:
             return False
         run = self._open_run()
-        sources = [self._array_place(v, run) for v in step.inputs]
+        home = self._homes.get(id(out))
+        pairs = [
+            (v, target)
+            for v, target in zip(step.inputs, targets, strict=True)
+            if (self._homes.get(id(v)), self._parts.get(id(v))) != (home, target.offset)
+        ]  # the others are where they have been computed
+        sources = [self._array_place(v, run) for v, _ in pairs]
         self._new_place(out, set(), roots, run)
-        for v, source, target in zip(step.inputs, sources, targets, strict=True):
+        for (v, target), source in zip(pairs, sources, strict=True):
             place = self._fixed_place(target, v)
             self._finish(run, step_table.COPY, v.dtype.itemsize, [place, source])
         return True
@@ -288,7 +295,7 @@ class CReplay(CpuReplay):
         run.fresh.add(id(v))
         if id(v) in self._bound:
             return run.array(self._names[id(v)])
-        buffer = self._buffer(v, over, roots)
+        buffer = f"b{self._homes[id(v)]}" if id(v) in self._parts else self._buffer(v, over, roots)
         if buffer:
             self.buffered.add(id(v))
             self._homes[id(v)] = int(buffer[1:])
@@ -363,8 +370,8 @@ class CReplay(CpuReplay):
         return name if v.shape else f"asarray({name})"
 
     def _fixed_place(self, layout: Layout, v: Value) -> Place:
-        thing = (self._homes[id(layout.root)], v.shape, v.dtype, layout.offset, layout.strides)
-        return self._slot(thing)
+        offset = self._parts.get(id(layout.root), 0) + layout.offset
+        return self._slot((self._homes[id(layout.root)], v.shape, v.dtype, offset, layout.strides))
 
     def _constant_place(self, array: Any) -> Place:
         array = np.asarray(array)  # a scalar is one, too

@@ -119,6 +119,17 @@ bool is_contiguous(const Array& a, long size) {
   return true;
 }
 
+// ---- kernels
+
+// As gpugrad_run, which it calls if there are several ranges: in a loop of small arrays the calls take
+// as long as a kernel.
+inline void run(gpugrad_kernel kernel, gpugrad_end end, long n, long grain, char** pointers,
+                char* partials, long size) {
+  if (n > grain) return gpugrad_run(kernel, end, n, grain, pointers, partials, size);
+  kernel(pointers, 0, n, partials);
+  if (end) end(pointers, partials, 1);
+}
+
 // ---- checks
 
 template <class T> __attribute__((optimize("O3"))) bool has_nan(const char* line, long n, long step) {
@@ -189,9 +200,11 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
   while (at < end) {
     const long *word = table + at + 2, count = word[-1];
     if (table[at] == KERNEL) {
-      for (long k = 5; k < count; k += 2) pointers[(k - 5) / 2] = slots[word[k]].data + word[k + 1];
-      gpugrad_run((gpugrad_kernel)word[0], (gpugrad_end)word[1], word[2], word[3], pointers,
-                  partials, word[4]);
+      char** p = pointers;
+      for (const long *at = word + 5, *last = word + count; at < last; at += 2)
+        *p++ = slots[at[0]].data + at[1];
+      run((gpugrad_kernel)word[0], (gpugrad_end)word[1], word[2], word[3], pointers, partials,
+          word[4]);
     } else if (table[at] == COPY) {
       copy(slots[word[1]], slots[word[2]], word[0]);
     } else if (table[at] == CHECK) {
