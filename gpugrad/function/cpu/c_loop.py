@@ -218,9 +218,6 @@ class CLoop(CReplay):
     def _buffer(self, out: Value, ends: set[int], roots: dict[int, int]) -> str:
         if id(out) in self._moving:
             return f"b{self._moving[id(out)]}"
-        if not out.shape:
-            self._buffers.append((out.shape, out.dtype))
-            return f"b{len(self._buffers) - 1}"
         return super()._buffer(out, ends, roots)
 
 

@@ -40,6 +40,10 @@ from gpugrad.kernels.cpu.step_table import InPython, Slots, Steps
 from gpugrad.trace.program import Step, Value, takes_arguments
 
 
+SMALL = 1 << 12
+"""Bytes of a result of pieces up to which it is joined in a buffer and copied."""
+
+
 class CReplay(CpuReplay):
     """A planned program with C kernels; see `CpuReplay`.
 
@@ -260,7 +264,8 @@ class CReplay(CpuReplay):
         if targets is None or not self._arena:
             return False
         (out,) = step.outs
-        if roots[id(out)] in self._escaping and id(out) not in self._homes:
+        leaves = roots[id(out)] in self._escaping and id(out) not in self._homes
+        if leaves and out.nbytes > SMALL:
             return False
         run = self._open_run()
         home = self._homes.get(id(out))
@@ -270,10 +275,18 @@ class CReplay(CpuReplay):
             if (self._homes.get(id(v)), self._parts.get(id(v))) != (home, target.offset)
         ]  # the others are where they have been computed
         sources = [self._array_place(v, run) for v, _ in pairs]
-        self._new_place(out, set(), roots, run)
+        if leaves:
+            home = self._temporary_buffer(out)
+        else:
+            self._new_place(out, set(), roots, run)
+            home = self._homes[id(out)]
         for (v, target), source in zip(pairs, sources, strict=True):
-            place = self._fixed_place(target, v)
+            place = self._slot((home, v.shape, v.dtype, target.offset, target.strides))
             self._finish(run, step_table.COPY, v.dtype.itemsize, [place, source])
+        if leaves:
+            whole = self._slot((home, out.shape, out.dtype, 0, contiguous(out)))
+            place = self._new_place(out, set(), roots, run)
+            self._finish(run, step_table.COPY, out.dtype.itemsize, [place, whole])
         return True
 
     def _checked(self, step: Step) -> bool:
@@ -296,6 +309,9 @@ class CReplay(CpuReplay):
         if id(v) in self._bound:
             return run.array(self._names[id(v)])
         buffer = f"b{self._homes[id(v)]}" if id(v) in self._parts else self._buffer(v, over, roots)
+        if not buffer and not v.shape and self._arena and roots[id(v)] not in self._escaping:
+            self._buffers.append((v.shape, v.dtype))  # a scalar: NumPy would return a new one
+            buffer = f"b{len(self._buffers) - 1}"
         if buffer:
             self.buffered.add(id(v))
             self._homes[id(v)] = int(buffer[1:])
@@ -344,15 +360,20 @@ class CReplay(CpuReplay):
 
     def _copy_place(self, v: Value, run: Run) -> Place:
         """The place of a contiguous copy of a view, for one step."""
+        slot = self._temporary_buffer(v)
+        place = self._slot((slot, v.shape, v.dtype, 0, contiguous(v)))
+        self._finish(run, step_table.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
+        return place
+
+    def _temporary_buffer(self, v: Value) -> int:
+        """The number of a buffer like a value, until a step other than a copy has run."""
         kind = v.shape, v.dtype
         spare = self._free.get(kind)
         slot = spare.pop() if spare else len(self._buffers)
         if slot == len(self._buffers):
             self._buffers.append(kind)
         self._temporary.append(slot)
-        place = self._slot((slot, *kind, 0, contiguous(v)))
-        self._finish(run, step_table.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
-        return place
+        return slot
 
     def _array_place(self, v: Value, run: Run) -> Place:
         if v.constant is not None:

@@ -243,7 +243,7 @@ long gpugrad_loop(const long* table, long end, Array* slots, char* partials, lon
     }
     for (long* move = moves; move < moves + 3 * count; move += 3) {
       slots[move[0]].data += move[1];
-      if (move[2]) move[1] = -move[1];
+      move[1] = (move[1] ^ -move[2]) + move[2];  // its negative if it alternates, without a branch
     }
   }
   return -1;
