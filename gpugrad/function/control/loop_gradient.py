@@ -356,7 +356,11 @@ class LoopWithGradient:
             if xp is NUMPY and k in self._padded:
                 by[k] = total = np.zeros(*self._kinds[k])  # the sum of padded arrays
                 for term, x in zip(terms, sums, strict=False):
-                    total[term.steps[0].params["index"]] += x
+                    part, *around = [step.params["index"] for step in term.steps]
+                    place = total
+                    for index in reversed(around):
+                        place = place[index]
+                    place[part] += x
                 continue
             parts = []
             for t in terms:
@@ -391,7 +395,7 @@ class LoopWithGradient:
 def _are_padded_sums(terms: Sequence[_Term]) -> bool:
     """Whether all terms are sums, padded with zeros, and there are several."""
     return len(terms) > 1 and all(
-        isinstance(t, _Sum) and len(t.steps) == 1 and is_padded(t.steps[0]) for t in terms
+        isinstance(t, _Sum) and t.steps and all(map(is_padded, t.steps)) for t in terms
     )
 
 
