@@ -102,6 +102,11 @@ class ControlStep(ControlOp):
         """How loops in C run it, if they can."""
         return getattr(self.call, "c_call", None)
 
+    @property
+    def extends(self) -> Any:
+        """The function whose results are the first ones of this one, on the same arguments."""
+        return getattr(self.call, "extends", None)
+
     def bare(self, xp: Any) -> Callable[..., list[Any]]:
         """The function on plain arrays that a replay calls."""
 

@@ -32,7 +32,12 @@ class Scan:
         n: the number of iterations, at least 1.
         reverse: whether to begin at the end of the stacks.
         axis: of the stacks, along which their slices lie.
+
+    Attributes:
+        extends: the scan whose results are the first ones of this one, on the same arguments.
     """
+
+    extends: Scan | None = None
 
     def __init__(
         self, branch: Branch, n_carry: int, n_xs: int, n: int, reverse: bool, axis: int
@@ -140,7 +145,7 @@ class Scan:
             return None
         if id(loop) not in self._loops:
             self._loops[id(loop)] = (
-                self._steps_of(loop.before, self._reverse),
+                self._steps_of(loop.before, self._reverse, self),
                 self._steps_of(loop.after, not self._reverse),
             )
         is_stack = [k >= n for k, v in enumerate(outs) if is_inexact(v.dtype)]
@@ -156,11 +161,12 @@ class Scan:
             results.append(with_levels(x, [n for n in levels if n.is_in(tensors[k]._data)]))
         return results
 
-    def _steps_of(self, body: Body, back: bool) -> Loop:
-        """A loop as a step of the trace."""
+    def _steps_of(self, body: Body, back: bool, extends: Scan | None = None) -> Loop:
+        """A loop as a step of the trace; see the attribute `extends`."""
         program, n = body.program, body.n_carry
         branch = Branch("body", program, (), self._branch.options.passes)
         scan = Scan(branch, n, body.n_slices, self._n, back, 0)
+        scan.extends = extends if self._axis == 0 else None
         specs = [((self._n,) * (k >= n) + v.shape, v.dtype) for k, v in enumerate(program.outputs)]
         step = ControlStep("scan", scan, (branch,), specs, ())
 

@@ -197,7 +197,10 @@ class CLoop(CReplay):
                 layouts = ((v, compiled.layouts.get(v)) for v in step.outs)
                 computed.update(id(v) for v, layout in layouts if layout and layout.root is v)
                 continue
-            home = self._moving.get(id(step.outs[0]))
+            (out,) = step.outs
+            home = self._moving.get(id(out))
+            if sum(v.nbytes for v in step.inputs) != out.nbytes:
+                continue  # zeros, and what is written over them later
             for v, target in zip(step.inputs, targets, strict=True):
                 is_free = id(v) in computed and id(v) not in self._homes
                 if home is not None and is_free and target.strides == contiguous(v):
