@@ -25,7 +25,7 @@ from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
-from gpugrad.function.control.choosing import Cond, While, iterate
+from gpugrad.function.control.choosing import Cond, While, iterate, last_of
 from gpugrad.function.control.control_step import ControlStep
 from gpugrad.function.control.scanning import Scan, scan_slices
 from gpugrad.function.control.tracing import BranchTrace, make_branches, trace_branch
@@ -185,7 +185,7 @@ def while_loop(
 
     carry, trace = [*map(give_each_example, form.tensors)], current_trace()
     if trace is None:
-        return form(iterate(goes_on, body, carry, maximum_iterations))
+        return form(last_of(iterate(goes_on, body, carry, maximum_iterations)))
     labels = (f"while_loop: cond_fn {_name(cond_fn)}", f"while_loop: {names[1]}")
     return form(_traced_while(trace, labels, goes_on, body, carry, maximum_iterations))
 

@@ -5,7 +5,8 @@ The functions of their steps hold no Tensor: the program would keep it alive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from gpugrad.autodiff.borders import give_each_example, unwrap_level, wrap_level
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
-from gpugrad.core.tensor import Tensor
+from gpugrad.core.devices import full_on_device_of
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.control_step import ControlStep
 from gpugrad.function.control.examples import stopped, trace_examples, with_levels, without_levels
@@ -131,33 +133,132 @@ class While:
 
     def __init__(self, holds: Branch, then: Branch, n_carry: int, most: int | None) -> None:
         self._holds, self._then, self._n, self._most = holds, then, n_carry, most
+        self._reversed: dict[tuple[int, ...], ControlStep] = {}
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """The last carry, recorded by the recorders of this thread."""
+        return last_of(self.carries(*tensors))
+
+    def carries(self, *tensors: Tensor) -> Iterator[list[Tensor]]:
+        """The carry of each iteration, the first and the last one included."""
         now, more = list(tensors[: self._n]), tensors[self._n :]
         holds, then = self._holds, self._then
         return iterate(lambda *c: holds(*c, *more)[0], lambda *c: then(*c, *more), now, self._most)
 
     def c_call(self, xp: Any, *args: Any) -> Any:
         """It as a step of a loop in C: see the field `c_call` of ops."""
+        numbers = self.numbers(len(args) - self._n)
+        return NotImplemented if numbers is None else repetition("while", numbers)
+
+    def numbers(self, n_same: int) -> list[int] | None:
+        """The numbers that describe the loop in C; None if a step of it is not C."""
         (flag,) = self._holds.program.outputs
         if flag.dtype != np.bool_ or flag.shape:
-            return NotImplemented
+            return None
         test, body = self._holds.in_loop(), self._then.in_loop(self._n)
         if test is None or body is None:
-            return NotImplemented
+            return None
         most = -1 if self._most is None else max(self._most, 0)
-        return repetition(test, body, self._n, len(args) - self._n, most)
+        return [*test.numbers, *body.numbers, self._n, n_same, most]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its gradient can be such a step: the steps of test and body say all."""
+        return self._holds.is_open and self._then.is_open
+
+    def gradient_steps(
+        self,
+        levels: Sequence[Level],
+        tensors: Sequence[Tensor],
+        wanted: Sequence[int],
+        g: Sequence[Tensor],
+    ) -> list[Tensor]:
+        """The gradients as a step of the trace, which runs the loop again; see `Scan`."""
+        lowered = [without_levels(t, levels) for t in tensors]
+        upstream = [without_levels(x, levels, repeat=True) for x in g]
+        inexact = [k for k in range(self._n) if is_inexact(tensors[k].dtype)]
+        added = [k for k in wanted if k >= self._n]
+        place = innermost_array(lowered[0]._data)
+        zeros = [wrap(full_on_device_of(place, lowered[k].shape, lowered[k].dtype)) for k in added]
+        key = tuple(added)
+        if key not in self._reversed:
+            self._reversed[key] = self._reversal(inexact, added, place)
+        with stopped(levels):
+            grads = self._reversed[key](*lowered, *upstream, *zeros)
+        by = dict(zip([*inexact, *added], grads, strict=True))
+        of = [[n for n in levels if n.is_in(tensors[k]._data)] for k in wanted]
+        return [with_levels(by[k], own) for k, own in zip(wanted, of, strict=True)]
+
+    def _reversal(self, inexact: list[int], added: list[int], place: Any) -> ControlStep:
+        """The step that computes gradients by parts of the carry, and sums of those by others."""
+        inputs, at, n = self._then.program.inputs, [*inexact, *added], len(inexact)
+
+        def slopes(*args: Tensor) -> list[Tensor]:
+            g, sums, before = args[:n], args[n : len(at)], args[len(at) :]
+            grads = by_tape(self._then.run, before, at)[1](g)
+            return [*grads[:n], *map(TENSOR.add, sums, grads[n:])]
+
+        specs = [(v.shape, v.dtype) for v in (*(inputs[k] for k in at), *inputs)]
+        like = blank_arrays(specs, devices.device_of(place))
+        with levels_stopped():
+            traced, arrays = trace_branch(
+                _trace(), f"the gradient of {self._then.label}", slopes, like
+            )
+        (branch,), captured = make_branches([("gradient", traced)])
+        assert not captured
+        call = ReversedWhile(self, branch, self._n, len(at))
+        branches = (self._holds, self._then, branch)
+        about = [(a.shape, a.dtype) for a in arrays]
+        return ControlStep("while_loop_gradient", call, branches, about, ())
+
+
+class ReversedWhile:
+    """The gradient of a `while_loop`: it runs the loop again, then goes back over its iterations.
+
+    It gets what the loop gets, the gradients of the last carry, and zeros, to which the gradients
+    of what all iterations read are added.
+
+    Args:
+        loop: the loop.
+        slopes: of the gradients and sums after an iteration, the carry before it, and what stays
+            the same: the gradients and sums before it.
+        n_carry, n_state: how many Tensors are the carry, and how many are gradients and sums.
+    """
+
+    def __init__(self, loop: While, slopes: Branch, n_carry: int, n_state: int) -> None:
+        self._loop, self._slopes, self._n, self._n_state = loop, slopes, n_carry, n_state
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """The gradients and sums, recorded by the recorders of this thread."""
+        inputs, state = tensors[: -self._n_state], list(tensors[-self._n_state :])
+        *before, _ = self._loop.carries(*inputs)
+        for carry in reversed(before):
+            state = self._slopes(*state, *carry, *inputs[self._n :])
+        return state
+
+    def c_call(self, xp: Any, *args: Any) -> Any:
+        """It as a step of a loop in C: see the field `c_call` of ops."""
+        numbers = self._loop.numbers(len(args) - self._n - self._n_state)
+        slopes = self._slopes.in_loop(self._n_state)
+        if numbers is None or slopes is None:
+            return NotImplemented
+        return repetition("while_gradient", [*numbers, *slopes.numbers, self._n_state])
 
 
 def iterate(
     goes_on: Callable[..., Any], body: Callable[..., Any], carry: list[Tensor], most: int | None
-) -> list[Tensor]:
-    """The last carry of a loop, which ends after `most` iterations or when a test fails."""
+) -> Iterator[list[Tensor]]:
+    """The carries of a loop, which ends after `most` iterations or when a test fails."""
     count = 0
+    yield carry
     while most is None or count < most:
         with recording_stopped():  # a bool has no gradient
             if not goes_on(*carry):
                 break
         carry, count = body(*carry), count + 1
-    return carry
+        yield carry
+
+
+def last_of(carries: Iterator[list[Tensor]]) -> list[Tensor]:
+    """The last carry of a loop, without keeping the others."""
+    return deque(carries, maxlen=1).pop()

@@ -102,6 +102,11 @@ class ControlStep(ControlOp):
         """How loops in C run it, if they can."""
         return getattr(self.call, "c_call", None)
 
+    @property
+    def extends(self) -> Any:
+        """The function whose results are the first ones of this one, on the same arguments."""
+        return getattr(self.call, "extends", None)
+
     def bare(self, xp: Any) -> Callable[..., list[Any]]:
         """The function on plain arrays that a replay calls."""
 
@@ -117,7 +122,7 @@ class ControlStep(ControlOp):
             return self.call(*tensors)
         levels = {level.serial: level for t in tensors for level in levels_of(t._data)}
         if more := [level for _, level in sorted(levels.items()) if level not in self.levels]:
-            if self.opened is not None:
+            if hasattr(self.opened, "for_examples"):
                 return self.opened.for_examples(self.levels, more[-1], tensors)
             return _call_for_each(self, more[-1], tensors)
         if graphs:
@@ -136,7 +141,7 @@ class ControlStep(ControlOp):
 
     @property
     def opened(self) -> Any:
-        """Its `Scan` or `Cond`, if gradients and vmaps of that are steps of its kind, too."""
+        """Its `Scan`, `Cond` or `While`, if gradients of that are such steps, too."""
         return self.call if getattr(self.call, "is_open", False) else None
 
     def eager(self, *tensors: Tensor) -> list[Tensor]:

@@ -18,13 +18,14 @@ import numpy as np
 
 from gpugrad.autodiff.gradients import is_nan
 from gpugrad.autodiff.recorder import recording_stopped
-from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
+from gpugrad.core.backend import NUMPY, TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.cpu.c_loop import Body, CLoop
 from gpugrad.function.cpu.loop_memory import LoopMemory
 from gpugrad.function.cpu.view_layouts import is_view, scalars_as_views
 from gpugrad.function.differentiate import differentiate
+from gpugrad.function.passes.pieces import is_padded
 from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.function.plan import Options, planned, planned_loop
@@ -169,6 +170,8 @@ class LoopWithGradient:
         self._late: list[Value] = []  # slices that the backward loop returns
         self._zeros = [full_on_device_of(arguments[0], *self._kinds[k]) for k in self._carried]
         self.before, self.after = self._bodies(forward, backward)
+        self._padded = {k for k, terms in self._terms.items() if _are_padded_sums(terms)}
+        self._zero_sums = [np.zeros(v.shape, v.dtype) for v in self._sums]  # nobody writes to them
         self._forward = Repeated(self.before, options, times)
         self._backward = Repeated(self.after, options, times)
 
@@ -341,13 +344,24 @@ class LoopWithGradient:
         n, xs = self._n_carry, arrays[self._n_carry : self._n_read]
         carry = [x for k, x in zip(self._inexact, g, strict=True) if k < n]
         of_slices = [x for k, x in zip(self._inexact, g, strict=True) if k >= n]
-        carry += [zeros(v.shape, v.dtype) for v in self._sums]
+        carry += (
+            self._zero_sums if xp is NUMPY else [zeros(v.shape, v.dtype) for v in self._sums]
+        )
         last, late = run(carry, [*xs, *kept, *of_slices], arrays[self._n_read :])
         stacks = {"xs": xs, "kept": kept, "g": g, "late": late}
         by = dict(zip(self._carried, last, strict=False))
         by |= zip(self._by_slice, map(stacked, late), strict=False)
         sums = iter(last[len(self._carried) :])
         for k, terms in self._terms.items():
+            if xp is NUMPY and k in self._padded:
+                by[k] = total = np.zeros(*self._kinds[k])  # the sum of padded arrays
+                for term, x in zip(terms, sums, strict=False):
+                    part, *around = [step.params["index"] for step in term.steps]
+                    place = total
+                    for index in reversed(around):
+                        place = place[index]
+                    place[part] += x
+                continue
             parts = []
             for t in terms:
                 x = next(sums) if isinstance(t, _Sum) else self._multiplied(t, stacks, xp)
@@ -376,6 +390,13 @@ class LoopWithGradient:
             factors.append(xp.reshape(stacked(stacks[kind][k]), shape=(-1, n)))
         multiply = xp.matmul if xp is TENSOR else OPS["matmul"].bare(xp)
         return multiply(xp.permute_dims(factors[0], axes=(1, 0)), factors[1])
+
+
+def _are_padded_sums(terms: Sequence[_Term]) -> bool:
+    """Whether all terms are sums, padded with zeros, and there are several."""
+    return len(terms) > 1 and all(
+        isinstance(t, _Sum) and t.steps and all(map(is_padded, t.steps)) for t in terms
+    )
 
 
 def _views_for(backward: Program, forward: Program) -> list[Step]:

@@ -32,7 +32,12 @@ class Scan:
         n: the number of iterations, at least 1.
         reverse: whether to begin at the end of the stacks.
         axis: of the stacks, along which their slices lie.
+
+    Attributes:
+        extends: the scan whose results are the first ones of this one, on the same arguments.
     """
+
+    extends: Scan | None = None
 
     def __init__(
         self, branch: Branch, n_carry: int, n_xs: int, n: int, reverse: bool, axis: int
@@ -74,14 +79,11 @@ class Scan:
             return by_tape(self, tensors, wanted)
         last, slices, differentiate = loop(arrays, self._reverse)
         outs = self._results(last, slices)
-        is_stack = [k >= len(last) for k, t in enumerate(outs) if is_inexact(t.dtype)]
+        axes = [self._axis * (k >= len(last)) for k, t in enumerate(outs) if is_inexact(t.dtype)]
         read = range(self._n_carry, self._n_read)
 
         def gradients(g: Sequence[Tensor]) -> list[Tensor]:
-            upstream = [
-                _moved(x._data, self._axis, 0) if is_one else x._data
-                for x, is_one in zip(g, is_stack, strict=True)
-            ]
+            upstream = [_moved(x._data, axis, 0) for x, axis in zip(g, axes, strict=True)]
             grads = differentiate(upstream)
             if grads is None:
                 return by_tape(self, tensors, wanted)[1](g)
@@ -143,7 +145,7 @@ class Scan:
             return None
         if id(loop) not in self._loops:
             self._loops[id(loop)] = (
-                self._steps_of(loop.before, self._reverse),
+                self._steps_of(loop.before, self._reverse, self),
                 self._steps_of(loop.after, not self._reverse),
             )
         is_stack = [k >= n for k, v in enumerate(outs) if is_inexact(v.dtype)]
@@ -159,11 +161,12 @@ class Scan:
             results.append(with_levels(x, [n for n in levels if n.is_in(tensors[k]._data)]))
         return results
 
-    def _steps_of(self, body: Body, back: bool) -> Loop:
-        """A loop as a step of the trace."""
+    def _steps_of(self, body: Body, back: bool, extends: Scan | None = None) -> Loop:
+        """A loop as a step of the trace; see the attribute `extends`."""
         program, n = body.program, body.n_carry
         branch = Branch("body", program, (), self._branch.options.passes)
         scan = Scan(branch, n, body.n_slices, self._n, back, 0)
+        scan.extends = extends if self._axis == 0 else None
         specs = [((self._n,) * (k >= n) + v.shape, v.dtype) for k, v in enumerate(program.outputs)]
         step = ControlStep("scan", scan, (branch,), specs, ())
 
@@ -230,10 +233,10 @@ class Scan:
 
     def _in_front(self, tensors: Sequence[Tensor]) -> list[Any]:
         """The arrays, with the slices along axis 0."""
-        read = range(self._n_carry, self._n_read)
-        return [
-            _moved(t._data, self._axis, 0) if k in read else t._data for k, t in enumerate(tensors)
-        ]
+        arrays, read = [t._data for t in tensors], range(self._n_carry, self._n_read)
+        if self._axis:
+            arrays = [_moved(a, self._axis * (k in read), 0) for k, a in enumerate(arrays)]
+        return arrays
 
     def _results(self, carry: Sequence[Any], slices: Sequence[Any]) -> list[Tensor]:
         return [wrap(a) for a in (*carry, *(_moved(stacked(s), 0, self._axis) for s in slices))]

@@ -18,7 +18,7 @@ import numpy as np
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.loop_memory import LoopMemory
-from gpugrad.function.cpu.view_layouts import is_view, view_of
+from gpugrad.function.cpu.view_layouts import contiguous, is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import Rewriter, rewritten
@@ -66,6 +66,7 @@ class CLoop(CReplay):
         self.outside = [*program.inputs, *program.outputs]
         if any(v.dtype == object or 0 in v.shape for v in self.outside) or program.reads:
             raise NoCodeError("arrays that C cannot read")
+        self._kinds = [(v.shape, v.dtype) for v in program.outputs]
         self._moving = {id(v): k for k, v in enumerate(self.outside)}
         # for each thread that runs at once, by the number of iterations and their direction
         self._spare: dict[tuple[int, bool], deque[LoopMemory]] = {}
@@ -91,9 +92,9 @@ class CLoop(CReplay):
         Returns:
             The carry and stacks of results; None if a step in Python has failed.
         """
-        body, outs = self.body, self.outside[len(self._program.inputs) :]
-        last = [np.empty(v.shape, v.dtype) for v in outs[: body.n_carry]]
-        results = [np.empty((n, *v.shape), v.dtype) for v in outs[body.n_carry :]]
+        body, kinds = self.body, self._kinds
+        last = [np.empty(shape, dtype) for shape, dtype in kinds[: body.n_carry]]
+        results = [np.empty((n, *shape), dtype) for shape, dtype in kinds[body.n_carry :]]
         read = [np.ascontiguousarray(stack) for stack in stacks]
         others = [np.ascontiguousarray(array) for array in (*carry, *same)]
         spare = self._spare.setdefault((n, back), deque())
@@ -181,10 +182,29 @@ class CLoop(CReplay):
     def _write(self) -> None:
         self._buffers += [(v.shape, v.dtype) for v in self.outside]
         self._homes.update(self._moving)
+        self._find_parts()
         self._lines.append("def run(arrays, reads, arena, release, hold):")
         self._write_steps()
         if len(self._runs) != 1 or self._runs[0].arrays:
             raise NoCodeError("steps that are not C")
+
+    def _find_parts(self) -> None:
+        """Let steps write parts of results to where they would be copied."""
+        compiled, computed = self._compiled, set[int]()
+        for step in self._program.steps:
+            targets = compiled.copies.get(id(step))
+            if targets is None:
+                layouts = ((v, compiled.layouts.get(v)) for v in step.outs)
+                computed.update(id(v) for v, layout in layouts if layout and layout.root is v)
+                continue
+            (out,) = step.outs
+            home = self._moving.get(id(out))
+            if sum(v.nbytes for v in step.inputs) != out.nbytes:
+                continue  # zeros, and what is written over them later
+            for v, target in zip(step.inputs, targets, strict=True):
+                is_free = id(v) in computed and id(v) not in self._homes
+                if home is not None and is_free and target.strides == contiguous(v):
+                    self._homes[id(v)], self._parts[id(v)] = home, target.offset
 
     def _is_view(self, step: Step, *others: Any) -> bool:
         if is_view(step):
@@ -201,9 +221,6 @@ class CLoop(CReplay):
     def _buffer(self, out: Value, ends: set[int], roots: dict[int, int]) -> str:
         if id(out) in self._moving:
             return f"b{self._moving[id(out)]}"
-        if not out.shape:
-            self._buffers.append((out.shape, out.dtype))
-            return f"b{len(self._buffers) - 1}"
         return super()._buffer(out, ends, roots)
 
 

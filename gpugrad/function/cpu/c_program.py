@@ -44,6 +44,9 @@ UPDATED = 2
 STEP = 1 << 10
 """Elements that NumPy computes in the time that Python takes to call it."""
 
+OTHER = 2 * STEP
+"""The same for a small product, a join, and what reads or writes at an index."""
+
 LOOPED = 1 << 6
 """Steps of all iterations of a loop, from which it is compiled: Python takes half a millisecond."""
 
@@ -62,15 +65,25 @@ def is_worth_compiling(program: Program, times: int = 1) -> bool:
         op, steps = step.op, EXPANDED * is_opened(step)
         steps = steps or int(op is not None and bool(op.by_element or op.reduces))
         if is_product(step):
-            elements += max(math.prod(v.shape) for v in step.inputs)
+            elements += OTHER + max(math.prod(v.shape) for v in step.inputs)
         elif steps:
             n = max(math.prod(v.shape) for v in (*step.inputs, *step.outs))
             if n >= LARGE and (op is None or op.cpu or is_opened(step)):
                 return True  # an eager call compiles a kernel for it, too
             elements += steps * (n + STEP)
+        elif op is not None and _moves(step):
+            elements += OTHER
         elif step.variables:  # of an optimizer: the program is called many times
             elements += UPDATED * sum(math.prod(v.shape) for v in step.outs)
     return elements * times >= WORTH
+
+
+def _moves(step: Step) -> bool:
+    """Whether C copies elements for a step for which NumPy has no single call, or a slow one."""
+    op = step.op
+    assert op is not None
+    is_join = op.kind != "control" and any(isinstance(a, list) for a in step.args)
+    return (is_join or op.c_call is not None) and not all(v.view for v in step.outs)
 
 
 def is_worth_looping(program: Program, times: int) -> bool:

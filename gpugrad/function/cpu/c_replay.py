@@ -40,6 +40,10 @@ from gpugrad.kernels.cpu.step_table import InPython, Slots, Steps
 from gpugrad.trace.program import Step, Value, takes_arguments
 
 
+SMALL = 1 << 12
+"""Bytes of a result of pieces up to which it is joined in a buffer and copied."""
+
+
 class CReplay(CpuReplay):
     """A planned program with C kernels; see `CpuReplay`.
 
@@ -55,6 +59,7 @@ class CReplay(CpuReplay):
         self._runs: list[Run] = []
         self._fixed: dict[Any, tuple[int, Any]] = {}  # numbers of fixed slots, and what they hold
         self._homes: dict[int, int] = {}  # buffers of new values, by id
+        self._parts: dict[int, int] = {}  # offsets of values that are part of a buffer, by id
         self._temporary: list[int] = []  # buffers for copies that one kernel reads
         self._bound: set[int] = set()  # values whose names are in the text
         super().__init__(compiled.program, arena, in_place)
@@ -259,14 +264,29 @@ class CReplay(CpuReplay):
         if targets is None or not self._arena:
             return False
         (out,) = step.outs
-        if roots[id(out)] in self._escaping and id(out) not in self._homes:
+        leaves = roots[id(out)] in self._escaping and id(out) not in self._homes
+        if leaves and out.nbytes > SMALL:
             return False
         run = self._open_run()
-        sources = [self._array_place(v, run) for v in step.inputs]
-        self._new_place(out, set(), roots, run)
-        for v, source, target in zip(step.inputs, sources, targets, strict=True):
-            place = self._fixed_place(target, v)
+        home = self._homes.get(id(out))
+        pairs = [
+            (v, target)
+            for v, target in zip(step.inputs, targets, strict=True)
+            if (self._homes.get(id(v)), self._parts.get(id(v))) != (home, target.offset)
+        ]  # the others are where they have been computed
+        sources = [self._array_place(v, run) for v, _ in pairs]
+        if leaves:
+            home = self._temporary_buffer(out)
+        else:
+            self._new_place(out, set(), roots, run)
+            home = self._homes[id(out)]
+        for (v, target), source in zip(pairs, sources, strict=True):
+            place = self._slot((home, v.shape, v.dtype, target.offset, target.strides))
             self._finish(run, step_table.COPY, v.dtype.itemsize, [place, source])
+        if leaves:
+            whole = self._slot((home, out.shape, out.dtype, 0, contiguous(out)))
+            place = self._new_place(out, set(), roots, run)
+            self._finish(run, step_table.COPY, out.dtype.itemsize, [place, whole])
         return True
 
     def _checked(self, step: Step) -> bool:
@@ -288,7 +308,10 @@ class CReplay(CpuReplay):
         run.fresh.add(id(v))
         if id(v) in self._bound:
             return run.array(self._names[id(v)])
-        buffer = self._buffer(v, over, roots)
+        buffer = f"b{self._homes[id(v)]}" if id(v) in self._parts else self._buffer(v, over, roots)
+        if not buffer and not v.shape and self._arena and roots[id(v)] not in self._escaping:
+            self._buffers.append((v.shape, v.dtype))  # a scalar: NumPy would return a new one
+            buffer = f"b{len(self._buffers) - 1}"
         if buffer:
             self.buffered.add(id(v))
             self._homes[id(v)] = int(buffer[1:])
@@ -337,15 +360,20 @@ class CReplay(CpuReplay):
 
     def _copy_place(self, v: Value, run: Run) -> Place:
         """The place of a contiguous copy of a view, for one step."""
+        slot = self._temporary_buffer(v)
+        place = self._slot((slot, v.shape, v.dtype, 0, contiguous(v)))
+        self._finish(run, step_table.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
+        return place
+
+    def _temporary_buffer(self, v: Value) -> int:
+        """The number of a buffer like a value, until a step other than a copy has run."""
         kind = v.shape, v.dtype
         spare = self._free.get(kind)
         slot = spare.pop() if spare else len(self._buffers)
         if slot == len(self._buffers):
             self._buffers.append(kind)
         self._temporary.append(slot)
-        place = self._slot((slot, *kind, 0, contiguous(v)))
-        self._finish(run, step_table.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
-        return place
+        return slot
 
     def _array_place(self, v: Value, run: Run) -> Place:
         if v.constant is not None:
@@ -363,8 +391,8 @@ class CReplay(CpuReplay):
         return name if v.shape else f"asarray({name})"
 
     def _fixed_place(self, layout: Layout, v: Value) -> Place:
-        thing = (self._homes[id(layout.root)], v.shape, v.dtype, layout.offset, layout.strides)
-        return self._slot(thing)
+        offset = self._parts.get(id(layout.root), 0) + layout.offset
+        return self._slot((self._homes[id(layout.root)], v.shape, v.dtype, offset, layout.strides))
 
     def _constant_place(self, array: Any) -> Place:
         array = np.asarray(array)  # a scalar is one, too

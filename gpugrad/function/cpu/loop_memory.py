@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,10 +99,9 @@ def choice(yes: Function, no: Function) -> Function:
     return Function(_address("cond"), (*yes.numbers, *no.numbers))
 
 
-def repetition(test: Function, body: Function, n_carry: int, n_same: int, most: int) -> Function:
-    """A loop while a test holds, as a step of another loop; at most -1 is any number of times."""
-    numbers = (*test.numbers, *body.numbers, n_carry, n_same, most)
-    return Function(_address("while"), numbers)
+def repetition(name: str, numbers: Sequence[int]) -> Function:
+    """A loop while a test holds, or its gradient, as a step of another loop: see step_table.cpp."""
+    return Function(_address(name), tuple(numbers))
 
 
 @functools.cache

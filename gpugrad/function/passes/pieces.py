@@ -100,7 +100,7 @@ def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
         if step.name in ("concat", "stack") and len(step.args[0]) > most:
             _join(step, rewriter)
             continue
-        if most == 0 and id(original) not in added and _is_padded(step):
+        if most == 0 and id(original) not in added and is_padded(step):
             _pad(step, rewriter)
             continue
         if (parts := sums.get(id(original))) is None:
@@ -160,7 +160,7 @@ def _is_scattered(step: Step) -> bool:
     return step.name == "scatter_at"  # the gradient of an index, whose pieces may cover a whole
 
 
-def _is_padded(step: Step) -> bool:
+def is_padded(step: Step) -> bool:
     """Whether a step pads an array with zeros."""
     if not _is_scattered(step):
         return False

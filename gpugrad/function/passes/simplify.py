@@ -243,15 +243,35 @@ def _is_identity(op: Any, dtype: np.dtype, k: int, *numbers: int) -> bool:
 def share_common(program: Program) -> Program:
     """Compute once what is computed twice, from the same values with the same parameters."""
     seen: dict[Any, Step] = {}
+    longer = _extensions(program)
 
     def share(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
         if step.op is None:
             return None
+        if longer and (more := longer.get(_call_key(step, getattr(step.op, "call", None)))):
+            more = rewriter.renamed(more)
+            if (outs := share(rewriter, more)) is None:
+                rewriter.keep(more)
+            return (outs or more.outs)[: len(step.outs)]
         params = tuple((k, _key(step.params[k])) for k in sorted(step.params))
         first = seen.setdefault((step.op, _key(step.args), params), step)
         return None if first is step else first.outs
 
     return rewritten(program, share)
+
+
+def _extensions(program: Program) -> dict[Any, Step]:
+    """The steps of control flow that return more than others, by function and arguments of these.
+
+    The gradient of a loop in a body runs such a loop, beside the loop itself.
+    """
+    control = [s for s in program.steps if s.op is not None and s.op.kind == "control"]
+    pairs = [(s, getattr(s.op, "extends", None)) for s in control]
+    return {_call_key(s, of): s for s, of in pairs if of is not None}
+
+
+def _call_key(step: Step, call: Any) -> Any:
+    return id(call), _key(step.args)
 
 
 def _key(x: Any) -> Any:

@@ -159,8 +159,14 @@ template <class T> long sum(const long* numbers, Arrays arrays) {
   const T* x = (const T*)arrays[0]->data;
   T* out = (T*)arrays[1]->data;
   for (long i = 0; i < a.outer; ++i, out += a.inner) {
-    for (long j = 0; j < a.n; ++j, x += a.inner)
-      for (long k = 0; k < a.inner; ++k) out[k] = j ? out[k] + x[k] : x[k];
+    if (a.inner == 1) {  // in a register
+      T total = a.n ? x[0] : T(0);
+      for (long j = 1; j < a.n; ++j) total += x[j];
+      out[0] = total, x += a.n;
+    } else {
+      for (long j = 0; j < a.n; ++j, x += a.inner)
+        for (long k = 0; k < a.inner; ++k) out[k] = j ? out[k] + x[k] : x[k];
+    }
     for (long k = 0; numbers[4] && k < a.inner; ++k) out[k] /= count;
   }
   return 0;
@@ -171,6 +177,14 @@ template <class T, bool ALL> long test(const long* numbers, Arrays arrays) {
   const Axis a(numbers);
   const T* x = (const T*)arrays[0]->data;
   bool* out = (bool*)arrays[1]->data;
+  if (a.inner == 1) {  // in a register; without a branch, so that the compiler writes vectors
+    for (long i = 0; i < a.outer; ++i, x += a.n) {
+      bool found = false;
+      for (long j = 0; j < a.n; ++j) found |= ALL ? x[j] == 0 : x[j] != 0;
+      out[i] = found != ALL;
+    }
+    return 0;
+  }
   for (long i = 0; i < a.outer; ++i, out += a.inner)
     for (long j = 0; j < a.n; ++j, x += a.inner)
       for (long k = 0; k < a.inner; ++k) {

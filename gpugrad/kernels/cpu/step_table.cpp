@@ -7,6 +7,7 @@
 #include "pool.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 namespace {
@@ -119,6 +120,17 @@ bool is_contiguous(const Array& a, long size) {
   return true;
 }
 
+// ---- kernels
+
+// As gpugrad_run, which it calls if there are several ranges: in a loop of small arrays the calls take
+// as long as a kernel.
+inline void run(gpugrad_kernel kernel, gpugrad_end end, long n, long grain, char** pointers,
+                char* partials, long size) {
+  if (n > grain) return gpugrad_run(kernel, end, n, grain, pointers, partials, size);
+  kernel(pointers, 0, n, partials);
+  if (end) end(pointers, partials, 1);
+}
+
 // ---- checks
 
 template <class T> __attribute__((optimize("O3"))) bool has_nan(const char* line, long n, long step) {
@@ -189,9 +201,11 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
   while (at < end) {
     const long *word = table + at + 2, count = word[-1];
     if (table[at] == KERNEL) {
-      for (long k = 5; k < count; k += 2) pointers[(k - 5) / 2] = slots[word[k]].data + word[k + 1];
-      gpugrad_run((gpugrad_kernel)word[0], (gpugrad_end)word[1], word[2], word[3], pointers,
-                  partials, word[4]);
+      char** p = pointers;
+      for (const long *at = word + 5, *last = word + count; at < last; at += 2)
+        *p++ = slots[at[0]].data + at[1];
+      run((gpugrad_kernel)word[0], (gpugrad_end)word[1], word[2], word[3], pointers, partials,
+          word[4]);
     } else if (table[at] == COPY) {
       copy(slots[word[1]], slots[word[2]], word[0]);
     } else if (table[at] == CHECK) {
@@ -230,7 +244,7 @@ long gpugrad_loop(const long* table, long end, Array* slots, char* partials, lon
     }
     for (long* move = moves; move < moves + 3 * count; move += 3) {
       slots[move[0]].data += move[1];
-      if (move[2]) move[1] = -move[1];
+      move[1] = (move[1] ^ -move[2]) + move[2];  // its negative if it alternates, without a branch
     }
   }
   return -1;
@@ -250,6 +264,30 @@ struct Loop {
 };
 
 }  // extern "C"
+
+namespace {
+
+const long LONGEST = 1 << 16;  // iterations of a loop of unknown length that C runs
+
+long aligned(long bytes) { return (bytes + 63) / 64 * 64; }
+
+// Memory that grows, and is freed at the end of a block.
+struct Memory {
+  char* data;
+  long room;
+
+  bool grow(long bytes) {
+    if (bytes <= room) return true;
+    room = bytes * 2;
+    void* more = realloc(data, room);
+    if (more) data = (char*)more;
+    return more;
+  }
+
+  ~Memory() { free(data); }
+};
+
+}  // namespace
 
 // Runs a loop until min(n, until) times are done. `array(k)` is the address of an array: of the first
 // carry, the stacks that it reads, what stays the same, the last carry, the stacks that it writes.
@@ -298,7 +336,7 @@ long gpugrad_cond(const long* numbers, const Array* const* arrays) {
 // these, then the results, which hold the carry meanwhile. Python can be interrupted: it computes long
 // loops.
 long gpugrad_while(const long* numbers, const Array* const* arrays) {
-  const long n = numbers[2], inputs = n + numbers[3], most = numbers[4], longest = 1 << 16;
+  const long n = numbers[2], inputs = n + numbers[3], most = numbers[4];
   const Loop& body = *(const Loop*)numbers[1];
   const Array* now[MOST];
   bool holds;
@@ -310,10 +348,53 @@ long gpugrad_while(const long* numbers, const Array* const* arrays) {
   for (long k = n; k < inputs; ++k) now[k] = arrays[k];
   for (long i = 0; i != most; ++i) {
     now[inputs] = &flag;
-    if (i == longest || gpugrad_nested(numbers, now)) return 1;
+    if (i == LONGEST || gpugrad_nested(numbers, now)) return 1;
     if (!holds) break;
     for (long k = 0; k < n; ++k) now[inputs + k] = now[k];
     if (gpugrad_nested(numbers + 1, now)) return 1;
+  }
+  return 0;
+}
+
+// The gradient of such a loop. The carries of all iterations are kept in memory that grows; then a
+// body goes back over them. numbers: those of the loop, the address of that body, and how many values
+// it carries: gradients and sums. The arrays are those that the loop reads, and these values before
+// and after. The body reads the values, the carry before an iteration, and what stays the same.
+long gpugrad_while_gradient(const long* numbers, const Array* const* arrays) {
+  const long n = numbers[2], inputs = n + numbers[3], most = numbers[4], values = numbers[6];
+  const Loop &body = *(const Loop*)numbers[1], &back = *(const Loop*)numbers[5];
+  Memory kept = {nullptr, 0};
+  Array before[MOST], after[MOST];
+  const Array* now[MOST];
+  bool holds;
+  const Array flag = {(char*)&holds};
+  long bytes = 0, count = 0;
+  for (long k = 0; k < n; ++k) bytes += aligned(body.sizes[k]);
+  const auto point = [&](Array* to, long iteration) {
+    char* at = kept.data + iteration * bytes;
+    for (long k = 0; k < n; at += aligned(body.sizes[k++])) to[k].data = at;
+  };
+  for (;; ++count) {
+    if (count == LONGEST || !kept.grow((count + 2) * bytes)) return 1;
+    point(before, count), point(after, count + 1);
+    for (long k = 0; !count && k < n; ++k) memcpy(before[k].data, arrays[k]->data, body.sizes[k]);
+    for (long k = 0; k < inputs; ++k) now[k] = k < n ? &before[k] : arrays[k];
+    if (count == most) break;
+    now[inputs] = &flag;
+    if (gpugrad_nested(numbers, now)) return 1;
+    if (!holds) break;
+    for (long k = 0; k < n; ++k) now[inputs + k] = &after[k];
+    if (gpugrad_nested(numbers + 1, now)) return 1;
+  }
+  const Array* const* results = arrays + inputs + values;
+  for (long k = 0; k < values; ++k) {
+    now[k] = now[values + inputs + k] = results[k];
+    memcpy(results[k]->data, arrays[inputs + k]->data, back.sizes[k]);
+  }
+  for (long k = 0; k < inputs; ++k) now[values + k] = k < n ? &before[k] : arrays[k];
+  while (count--) {
+    point(before, count);
+    if (gpugrad_nested(numbers + 5, now)) return 1;
   }
   return 0;
 }

@@ -1,5 +1,6 @@
 """Ops that reduce axes."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpugrad.ops._axes import (
     accumulated,
     add_reduce,
     all_axes,
+    along_rows,
     cast_back,
     count,
     expand,
@@ -298,6 +300,12 @@ max_ = _extreme("max", "Largest", "[2. 3.]")
 min_ = _extreme("min", "Smallest", "[1. 0.]")
 
 
+def _logsumexp_opens(x, axis, keepdims):
+    """Small ones are steps; larger ones have a kernel of their own."""
+    axis = -1 if axis is None and len(x.shape) == 1 else axis
+    return "c" if along_rows(x, axis) and math.prod(x.shape) < large.MIDDLE else None
+
+
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     if xp is NUMPY and x.size >= large.MIDDLE:
         d = large.kernels("rows").logsumexp_grad(g, x, out, axis)
@@ -317,6 +325,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     cuda=kernels.logsumexp,
     cpu=lambda *args, **params: large.kernels("rows").logsumexp(*args, **params),
     large=large.MIDDLE,
+    opens=_logsumexp_opens,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
     mixed="float32",
 )
@@ -332,19 +341,16 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     >>> print(gg.logsumexp([1000.0, 1000.0]))
     1000.6931
     """
-    lib = xp.lib
     if not count(x.shape, axis):
         total = xp.add_reduce(x, axis=axis, keepdims=keepdims)
-        return lib.full(total.shape, float("-inf"), dtype=total.dtype)
+        return xp.lib.full(total.shape, float("-inf"), dtype=total.dtype)
     # a complex shift would carry its imaginary part around the branch cut of the log
-    largest = lib.max(x.real if x.dtype.kind == "c" else x, axis=axis, keepdims=True)
-    shift = lib.where(lib.isfinite(largest), largest, lib.zeros_like(largest))
-    total = xp.add_reduce(lib.exp(x - shift), axis=axis, keepdims=True)
+    largest = xp.max(x.real if x.dtype.kind == "c" else x, axis=axis, keepdims=True)
+    shift = xp.where(xp.isfinite(largest), largest, 0)
+    total = xp.add_reduce(xp.exp(x - shift), axis=axis, keepdims=True)
     nothing = total == 0  # log(0) would warn
-    out = lib.where(
-        nothing, largest, lib.log(lib.where(nothing, lib.ones_like(total), total)) + shift
-    )
-    return out if keepdims else out.reshape(reduced(x.shape, axis))
+    out = xp.where(nothing, largest, xp.log(xp.where(nothing, 1, total)) + shift)
+    return out if keepdims else xp.reshape(out, shape=reduced(x.shape, axis))
 
 
 def _index(name, which, result):
