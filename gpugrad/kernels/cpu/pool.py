@@ -97,6 +97,20 @@ class Kernels:
         return function
 
 
+def apart(
+    name: str, head: str = "", *, flags: Sequence[str] = (), **functions: str
+) -> dict[str, Kernels]:
+    """The functions of a file as libraries of their own, so that none waits for the others.
+
+    The file has a function only if its name, in capitals, is defined. The arguments are those of
+    `Kernels`.
+    """
+    return {
+        function: Kernels(name, f"{head}#define {function.upper()}\n", flags=flags, **{function: t})
+        for function, t in functions.items()
+    }
+
+
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The pool, which generated libraries call by the names in pool.h; None without a compiler."""
