@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import environment
-from gpugrad.core.for_shapes import shapes_suffice
+from gpugrad.core.for_shapes import shapes_suffice, want
 from gpugrad.core.forking import cached_property
 from gpugrad.core.threads import workers
 from gpugrad.errors import ArgumentError, GpugradWarning
@@ -89,7 +89,10 @@ class Kernels:
         return loaded
 
     def __bool__(self) -> bool:
-        return ("loaded" in vars(self) or not shapes_suffice()) and self.loaded is not None
+        if "loaded" not in vars(self) and shapes_suffice():
+            want(self)
+            return False
+        return self.loaded is not None
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self.loaded, f"gpugrad_{name}")
