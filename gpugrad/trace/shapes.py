@@ -147,12 +147,12 @@ class ShapeTrace(Tracing):
             if self._folds:
                 return run_for_shapes(function, arrays, params)
             if xp is not NUMPY or op.outputs > 1:
-                with for_shapes():
+                with for_shapes(op):
                     return run_for_shapes(function, arrays, params)
             key = _like(op, arrays, params)
             if key in self._known:
                 return self._known[key], True
-            with for_shapes():
+            with for_shapes(op):
                 result = _of_one_element(function, arrays, params) if op.by_element else None
                 if result is None:
                     result, real = run_for_shapes(function, arrays, params)

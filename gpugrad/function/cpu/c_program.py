@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.core.for_shapes import wanted
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.runs import in_runs
 from gpugrad.function.cpu.view_layouts import Layout, Layouts, contiguous, is_view
@@ -108,7 +109,7 @@ def load_ahead(program: Program) -> None:
         if is_product(step):
             loads.setdefault(products.library, products.library)
         elif step.op is not None and step.op.c_call is not None:
-            loads[step.op] = functools.partial(_call, step, in_loop=False)
+            loads[step.op, step.outs[0].dtype] = functools.partial(_planned, step)
         elif (load := getattr(step.call, "load", None)) is not None:  # of an optimizer
             loads[step.call] = load
     compiler.ahead(*(loads[key] for key in loads if key not in _started))
@@ -276,7 +277,7 @@ class CProgram:
                 )
                 for part in self._parts()
             }
-            compiler.ahead(*[*loads.values()][1:])
+            compiler.ahead(*[*loads.values()][1:], *self._wanted())
             libraries = {part: load() for part, load in loads.items()}
             if None not in libraries.values():
                 self._libraries = {
@@ -285,6 +286,14 @@ class CProgram:
                 for step in self.program.steps:
                     getattr(step.call, "load", lambda: None)()  # of an optimizer
         return self.loaded
+
+    def _wanted(self) -> list[Callable[[], Any]]:
+        """Functions that load what the steps need that Python computes between calls."""
+        found = (self.kernels, self.products, self.calls, self.functions, self.copies)
+        steps = (s for s in self.program.steps if not all(v.view for v in s.outs))
+        left = {step.op for step in steps if not any(id(step) in f for f in found)}
+        each = [kernels for op in left for kernels in wanted.pop(op, ())]
+        return [functools.partial(getattr, kernels, "loaded") for kernels in each]
 
     def _parts(self) -> list[tuple[str, ...]]:
         """The kernels' texts, for some compilers that take about the same time."""
@@ -346,9 +355,13 @@ def _call(step: Step, in_loop: bool) -> Any:
         return None
     if step.op.kind == "control" and not in_loop:  # it may take long: Ctrl-C ends it
         return None
+    return _planned(step)
+
+
+def _planned(step: Step) -> Any:
     if not all(isinstance(a, Value) and 0 not in a.shape for a in (*step.args, *step.outs)):
         return None
-    planned = step.op.c_call(NUMPY, *step.args, **step.params)
+    planned: Any = step.op.c_call(NUMPY, *step.args, **step.params)  # type: ignore[union-attr]
     return None if planned is NotImplemented else planned
 
 

@@ -1,10 +1,9 @@
 // Convolutions of float32 over two axes, and their gradients, without columns of windows: a vector
 // holds the same pixel of LANES filters, and registers hold LANES pixels. Where a group has few
-// filters (depthwise convolutions), a vector holds neighbouring pixels of one filter instead.
+// filters (depthwise convolutions), a vector holds neighbouring pixels of one filter instead. The text
+// begins with a definition of SUMS or WEIGHTS: what it is compiled for.
 #include "convolution.h"
 #include "pool.h"
-
-#include <memory>
 
 namespace {
 
@@ -22,7 +21,7 @@ void share(gpugrad_job job, void* state, long n, double multiply_adds) {
 }
 
 double work_of(const Sum& sum) {
-  return double(sum.examples * sum.groups * sum.channels * sum.filters) * long(sum.taps.size()) *
+  return double(sum.examples * sum.groups * sum.channels * sum.filters) * sum.taps.length *
          (sum.high[0] - sum.low[0]) * (sum.high[1] - sum.low[1]);
 }
 
@@ -40,13 +39,13 @@ long lanes_of(const Sum& sum) { return by_lanes(sum.filters) ? LANES : 1; }
 
 long packed_size(const Sum& sum) {
   long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes);
-  return sum.groups * blocks * lanes * sum.channels * long(sum.taps.size());
+  return sum.groups * blocks * lanes * sum.channels * sum.taps.length;
 }
 
 void pack_weights(void* state, long k) {
   Weights& job = *(Weights*)state;
   const Sum& sum = *job.sum;
-  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes), taps = sum.taps.size();
+  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes), taps = sum.taps.length;
   long group = k / blocks, first = k % blocks * lanes;
   float* out = job.packed + k * sum.channels * taps * lanes;
   for (long lane = 0; lane < lanes; ++lane)
@@ -67,7 +66,7 @@ void pack_weights(void* state, long k) {
 template <int WIDE, int BLOCKS>
 void add_tile(const Sum& sum, const float* packed, const float* weights, long next, long channels,
               Vector* a) {
-  const long taps = sum.taps.size(), width = sum.width, *offset = sum.offset.data();
+  const long taps = sum.taps.length, width = sum.width, *offset = sum.offset.first;
   const int pixels = LANES / BLOCKS;  // at once, so that registers hold the sums
   for (int first = 0; first < LANES; first += pixels, a += pixels) {
     Vector s[BLOCKS][pixels];
@@ -91,7 +90,7 @@ void add_tile(const Sum& sum, const float* packed, const float* weights, long ne
 template <int WIDE>
 void store_tile(const Sum& sum, Vector* a, float* out, long filters, const long q[2]) {
   transpose(a);
-  long height = std::min(sum.tile[0], sum.high[0] - q[0]), length = sum.high[1] - q[1];
+  long height = smaller(sum.tile[0], sum.high[0] - q[0]), length = sum.high[1] - q[1];
   long plane = sum.out_size[0] * sum.out_size[1];
   long down = sum.out_step[0] * sum.out_size[1], step = sum.out_step[1];
   out += q[0] * down + q[1] * step + sum.out_base[0] * sum.out_size[1] + sum.out_base[1];
@@ -99,9 +98,9 @@ void store_tile(const Sum& sum, Vector* a, float* out, long filters, const long 
     for (long h = 0; h < height; ++h) {
       const float* row = (const float*)&a[f] + h * WIDE;
       if (step == 1)
-        copy(row, out + h * down, std::min(length, long(WIDE)));
+        copy(row, out + h * down, smaller(length, WIDE));
       else
-        for (long w = 0; w < std::min(length, long(WIDE)); ++w) out[h * down + w * step] = row[w];
+        for (long w = 0; w < smaller(length, WIDE); ++w) out[h * down + w * step] = row[w];
     }
 }
 
@@ -114,19 +113,19 @@ long tiles(const Sum& sum) {
 template <int WIDE, int BLOCKS>
 void sum_blocks(const Sum& sum, const float* packed, const float* weights, float* out, long filters,
                 long q0, long q1, Vector* kept) {
-  long taps = sum.taps.size(), next = sum.channels * taps * LANES, q[2];
-  long most = std::max(1L, NEAREST / std::max(1L, taps * LANES * BLOCKS));
+  long taps = sum.taps.length, next = sum.channels * taps * LANES, q[2];
+  long most = larger(1, NEAREST / larger(1, taps * LANES * BLOCKS));
   long plane = sum.out_size[0] * sum.out_size[1];
   for (long c = 0; c < sum.channels; c += most) {
     Vector* a = kept;
-    long channels = std::min(most, sum.channels - c);
+    long channels = smaller(most, sum.channels - c);
     for (q[0] = q0; q[0] < q1; q[0] += sum.tile[0])
       for (q[1] = sum.low[1]; q[1] < sum.high[1]; q[1] += WIDE, a += BLOCKS * LANES) {
         for (int k = 0; c == 0 && k < BLOCKS * LANES; ++k) a[k] = Vector{};
         const float* x = packed + c * sum.block + (q[0] - q0) * sum.width + q[1] - sum.low[1];
         add_tile<WIDE, BLOCKS>(sum, x, weights + c * taps * LANES, next, channels, a);
         for (long b = 0; c + channels == sum.channels && b < BLOCKS; ++b) {
-          long own = std::min(long(LANES), filters - b * LANES);
+          long own = smaller(LANES, filters - b * LANES);
           store_tile<WIDE>(sum, a + b * LANES, out + b * LANES * plane, own, q);
         }
       }
@@ -136,7 +135,7 @@ void sum_blocks(const Sum& sum, const float* packed, const float* weights, float
 template <int WIDE>
 void sum_lanes(const Sum& sum, const float* packed, const float* weights, float* out, long q0,
                long q1, Vector* kept) {
-  long block = sum.channels * sum.taps.size() * LANES, plane = sum.out_size[0] * sum.out_size[1];
+  long block = sum.channels * sum.taps.length * LANES, plane = sum.out_size[0] * sum.out_size[1];
   for (long filters = sum.filters; filters > 0;) {
     long blocks = filters > LANES ? 2 : 1;
     auto sum_some = blocks == 2 ? sum_blocks<WIDE, 2> : sum_blocks<WIDE, 1>;
@@ -152,7 +151,7 @@ const int ROWS = 4;  // at once, since a sum has to wait for the one before
 // `weights` are those of one filter.
 template <int R>
 void sum_pixels(const Sum& sum, const float* packed, const float* weights, Vector* s) {
-  const long taps = sum.taps.size(), width = sum.width, *offset = sum.offset.data();
+  const long taps = sum.taps.length, width = sum.width, *offset = sum.offset.first;
   for (int r = 0; r < R; ++r) s[r] = Vector{};
   for (long c = 0; c < sum.channels; ++c, packed += sum.block)
     for (long t = 0; t < taps; ++t) {
@@ -165,12 +164,12 @@ void sum_rows(
     const Sum& sum, const float* packed, const float* weights, float* out, long q0, long q1) {
   long n = sum.high[1] - sum.low[1], step = sum.out_step[1];
   long down = sum.out_step[0] * sum.out_size[1];
-  for (long f = 0; f < sum.filters; ++f, weights += sum.channels * sum.taps.size()) {
+  for (long f = 0; f < sum.filters; ++f, weights += sum.channels * sum.taps.length) {
     for (long q = q0; q < q1; q += ROWS)
       for (long j = 0; j < n; j += LANES) {
         Vector s[ROWS];
         const float* x = packed + (q - q0) * sum.width + j;
-        long rows = std::min(long(ROWS), q1 - q), length = std::min(long(LANES), n - j);
+        long rows = smaller(ROWS, q1 - q), length = smaller(LANES, n - j);
         if (rows == ROWS)
           sum_pixels<ROWS>(sum, x, weights, s);
         else
@@ -197,7 +196,7 @@ void sum_piece(void* state, long k) {
   const Sum& sum = *work.sum;
   long strip = k % sum.strips, group = k / sum.strips % sum.groups;
   long example = k / sum.strips / sum.groups;
-  long q0 = sum.low[0] + strip * sum.rows, q1 = std::min(q0 + sum.rows, sum.high[0]);
+  long q0 = sum.low[0] + strip * sum.rows, q1 = smaller(q0 + sum.rows, sum.high[0]);
   long size = divided(sum.channels * sum.block + LANES, LANES) * LANES;
   float* packed = scratch(size + tiles(sum) * 2 * LANES * LANES);
   Vector* kept = (Vector*)(packed + size);
@@ -214,11 +213,11 @@ void sum_piece(void* state, long k) {
 
 void run(const Sum& sum, const Shape& shape, const float* w, bool swapped) {
   if (sum.is_empty()) return;
-  std::unique_ptr<float[]> packed(new float[packed_size(sum)]);
-  Weights weights = {&sum, w, packed.get(), shape.kernel[0] * shape.kernel[1], swapped};
+  List<float> packed(packed_size(sum));
+  Weights weights = {&sum, w, packed.first, shape.kernel[0] * shape.kernel[1], swapped};
   const double gathers = 4.0 * packed_size(sum);  // each takes as long as some multiply-adds
   share(pack_weights, &weights, sum.groups * divided(sum.filters, lanes_of(sum)), gathers);
-  Work work = {&sum, packed.get()};
+  Work work = {&sum, packed.first};
   share(sum_piece, &work, sum.examples * sum.groups * sum.strips, work_of(sum));
 }
 
@@ -309,35 +308,35 @@ float grad_row(const Sum& sum, const float* x, const float* g, long rows) {
 void pack_rows(const float* g, long rows, long n, float* packed) {
   for (long q = 0; q < rows; ++q, g += n, packed += divided(n, LANES) * LANES) {
     memcpy(packed, g, n * sizeof(float));
-    std::fill(packed + n, packed + divided(n, LANES) * LANES, 0.f);
+    memset(packed + n, 0, (divided(n, LANES) * LANES - n) * sizeof(float));
   }
 }
 
 long padded_columns(const Sum& sum) {  // to whole groups of LANES
-  long columns = sum.channels * sum.taps.size();
+  long columns = sum.channels * sum.taps.length;
   return lanes_of(sum) == 1 ? columns : divided(columns, LANES) * LANES;
 }
 
 // Adds the sums over a strip to those of one or two blocks of filters.
 void grad_strip(const Gradient& job, const float* packed, float* g_packed, const float* g,
-                long block, long blocks, long rows, const std::vector<long>& offset, float* out) {
+                long block, long blocks, long rows, const List<long>& offset, float* out) {
   const Sum& sum = *job.sum;
   long plane = sum.out_size[0] * sum.out_size[1], lanes = lanes_of(sum);
   g += block * lanes * plane;
   if (lanes == 1) {
     pack_rows(g, rows, sum.out_size[1], g_packed);
-    for (size_t k = 0; k < offset.size(); ++k)
+    for (long k = 0; k < offset.length; ++k)
       out[k] += grad_row(sum, packed + offset[k], g_packed, rows);
     return;
   }
   long next = rows * sum.out_size[1] * LANES, next_out = padded_columns(sum) * LANES;
   for (long b = 0; b < blocks; ++b) {
-    long filters = std::min(long(LANES), sum.filters - (block + b) * LANES);
+    long filters = smaller(LANES, sum.filters - (block + b) * LANES);
     pack_lanes(g + b * LANES * plane, plane, filters, next / LANES, g_packed + b * next);
   }
   auto add = blocks == 2 ? grad_lanes<2> : grad_lanes<1>;
-  for (size_t k = 0; k < offset.size(); k += LANES)
-    add(sum, packed, g_packed, next, offset.data() + k, rows, out + k * LANES, next_out);
+  for (long k = 0; k < offset.length; k += LANES)
+    add(sum, packed, g_packed, next, offset.first + k, rows, out + k * LANES, next_out);
 }
 
 void grad_piece(void* state, long piece) {
@@ -345,24 +344,24 @@ void grad_piece(void* state, long piece) {
   const Sum& sum = *job.sum;
   long split = piece % job.splits, group = piece / job.splits % sum.groups;
   long chunk = piece / job.splits / sum.groups;
-  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes), taps = sum.taps.size();
+  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes), taps = sum.taps.length;
   long columns = padded_columns(sum), plane = sum.out_size[0] * sum.out_size[1];
-  std::vector<long> offset(columns);  // those that fill the last group repeat the last one
+  List<long> offset(columns);  // those that fill the last group repeat the last one
   for (long k = 0; k < columns; ++k) {
-    long at = std::min(k, sum.channels * taps - 1);
+    long at = smaller(k, sum.channels * taps - 1);
     offset[k] = at / taps * sum.block + sum.offset[at % taps];
   }
-  long first = split * job.blocks, last = std::min(first + job.blocks, blocks);
+  long first = split * job.blocks, last = smaller(first + job.blocks, blocks);
   float* out = job.partial + ((chunk * sum.groups + group) * blocks + first) * columns * lanes;
   memset(out, 0, (last - first) * columns * lanes * sizeof(float));
   long size = sum.channels * sum.block + LANES;
   size = divided(size, LANES) * LANES;
   float *packed = scratch(size + 2 * sum.rows * sum.out_size[1] * LANES);
   float* g_packed = packed + size;
-  long end = std::min((chunk + 1) * job.each, sum.examples);
+  long end = smaller((chunk + 1) * job.each, sum.examples);
   for (long example = chunk * job.each; example < end; ++example)
     for (long q = 0; q < sum.out_size[0]; q += sum.rows) {
-      long rows = std::min(sum.rows, sum.out_size[0] - q);
+      long rows = smaller(sum.rows, sum.out_size[0] - q);
       const float* g = job.g + (example * sum.groups + group) * sum.filters * plane;
       g += q * sum.out_size[1];
       sum.pack(example, group, q, packed);
@@ -379,7 +378,7 @@ void grad_end(void* state, long k) {
   const Gradient& job = *(Gradient*)state;
   const Sum& sum = *job.sum;
   long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes), columns = padded_columns(sum);
-  long own = sum.channels * sum.taps.size(), group = k / blocks, first = k % blocks * lanes;
+  long own = sum.channels * sum.taps.length, group = k / blocks, first = k % blocks * lanes;
   float* part = job.partial + k * columns * lanes;
   for (long c = 1; c < job.chunks; ++c) {
     const float* other = part + c * sum.groups * blocks * columns * lanes;
@@ -395,6 +394,7 @@ void grad_end(void* state, long k) {
 
 extern "C" {
 
+#ifdef SUMS
 // out = the convolution of x and w.
 void gpugrad_convolution(const Shape* shape, const float* x, const float* w, float* out) {
   run(convolved(*shape, x, out), *shape, w, false);
@@ -407,21 +407,24 @@ void gpugrad_convolution_input(const Shape* shape, const float* g, const float* 
     for (phase[1] = 0; phase[1] < shape->stride[1]; ++phase[1])
       run(spread(*shape, g, out, phase), *shape, w, true);
 }
+#endif
 
+#ifdef WEIGHTS
 // out = the gradient by the weights.
 void gpugrad_convolution_weights(const Shape* shape, const float* x, const float* g, float* out) {
   Sum sum = convolved(*shape, x, nullptr);
   long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes);
   long size = sum.groups * blocks * padded_columns(sum) * lanes;
-  long chunks = std::max(1L, std::min({CHUNKS, sum.examples, PARTIAL / size}));
+  long chunks = larger(1, smaller(smaller(CHUNKS, sum.examples), PARTIAL / size));
   long each = divided(sum.examples, chunks);
   chunks = divided(sum.examples, each);
-  long splits = std::min(blocks, divided(CHUNKS, chunks * sum.groups));
+  long splits = smaller(blocks, divided(CHUNKS, chunks * sum.groups));
   long per = divided(blocks, splits);
   splits = divided(blocks, per);
-  std::unique_ptr<float[]> partial(new float[size * chunks]);  // without filling it
-  Gradient job = {&sum, g, partial.get(), chunks, each, splits, per, out};
+  List<float> partial(size * chunks);
+  Gradient job = {&sum, g, partial.first, chunks, each, splits, per, out};
   share(grad_piece, &job, chunks * sum.groups * splits, work_of(sum));
   share(grad_end, &job, sum.groups * blocks, size * chunks);
 }
+#endif
 }

@@ -11,11 +11,10 @@
 #pragma once
 
 #include "lanes.h"
+#include "list.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
 
 const long STRIP = 1 << 16;  // floats of a packed strip of an image, which stay in the second cache
 
@@ -101,11 +100,11 @@ struct Sum {  // for every output: the sum over channels and taps of source time
   float* out;
   long out_size[2], low[2], high[2];  // outputs q from low to high
   long out_step[2], out_base[2];  // are elements q * step + base of an image
-  std::vector<Tap> taps;
+  List<Tap> taps;
 
   // set by `lay_out`
-  std::vector<long> offset;  // of each tap in a packed channel
-  std::vector<Phase> phases;
+  List<long> offset;  // of each tap in a packed channel
+  List<Phase> phases;
   long least[2], tile[2], rows, strips, width, plane, block;
 
   bool is_empty() const { return low[0] >= high[0] || low[1] >= high[1]; }
@@ -121,23 +120,23 @@ struct Sum {  // for every output: the sum over channels and taps of source time
       if (used > best) best = used, tile[0] = h, tile[1] = w;
     }
     for (int a = 0; a < 2; ++a) {
-      least[a] = most[a] = taps.empty() ? 0 : taps[0].e[a];
+      least[a] = most[a] = !taps.length ? 0 : taps[0].e[a];
       for (auto& t : taps)
-        least[a] = std::min(least[a], t.e[a]), most[a] = std::max(most[a], t.e[a]);
+        least[a] = smaller(least[a], t.e[a]), most[a] = larger(most[a], t.e[a]);
     }
     width = divided(n[1], tile[1]) * tile[1] + most[1] - least[1];
-    std::vector<long> phase_of;
-    for (auto& t : taps) phase_of.push_back(number(t.phase));
-    long per_row = std::max(1L, channels * long(phases.size()) * width);
-    rows = std::max(1L, STRIP / per_row - (most[0] - least[0])) / tile[0] * tile[0];
-    rows = std::min(std::max(rows, tile[0]), divided(n[0], tile[0]) * tile[0]);
+    List<long> phase_of;
+    for (auto& t : taps) phase_of.append(number(t.phase));
+    long per_row = larger(1, channels * phases.length * width);
+    rows = larger(1, STRIP / per_row - (most[0] - least[0])) / tile[0] * tile[0];
+    rows = smaller(larger(rows, tile[0]), divided(n[0], tile[0]) * tile[0]);
     strips = divided(n[0], rows);
     plane = (rows + most[0] - least[0]) * width;
-    block = plane * phases.size();
-    offset.clear();
-    for (size_t k = 0; k < taps.size(); ++k) {
+    block = plane * phases.length;
+    offset.length = 0;
+    for (long k = 0; k < taps.length; ++k) {
       long row = taps[k].e[0] - least[0], column = taps[k].e[1] - least[1];
-      offset.push_back(phase_of[k] * plane + row * width + column);
+      offset.append(phase_of[k] * plane + row * width + column);
     }
   }
 
@@ -155,13 +154,13 @@ struct Sum {  // for every output: the sum over channels and taps of source time
  private:
   // The position in `phases` of a tap's.
   long number(const long phase[2]) {
-    for (size_t k = 0; k < phases.size(); ++k)
+    for (long k = 0; k < phases.length; ++k)
       if (phases[k].of[0] == phase[0] && phases[k].of[1] == phase[1]) return k;
     Phase p = {{phase[0], phase[1]}, (low[1] + least[1]) * step[1] + phase[1]};
-    p.begin = std::min(width, std::max(0L, divided(-p.first, step[1])));
-    p.end = std::max(p.begin, std::min(width, divided(size[1] - p.first, step[1])));
-    phases.push_back(p);
-    return phases.size() - 1;
+    p.begin = smaller(width, larger(0, divided(-p.first, step[1])));
+    p.end = larger(p.begin, smaller(width, divided(size[1] - p.first, step[1])));
+    phases.append(p);
+    return phases.length - 1;
   }
 
   void pack_row(const float* x, long row, const Phase& p, float* packed) const {
@@ -192,7 +191,7 @@ inline Sum convolved(const Shape& s, const float* x, float* out) {
       tap.e[a] = floored(shift, s.stride[a]);
       tap.phase[a] = shift - tap.e[a] * s.stride[a];
     }
-    sum.taps.push_back(tap);
+    sum.taps.append(tap);
   }
   sum.lay_out();
   return sum;
@@ -217,7 +216,7 @@ inline Sum spread(const Shape& s, const float* g, float* out, const long phase[2
       tap.e[a] = floored(shift, s.stride[a]);
       meets = meets && shift == tap.e[a] * s.stride[a];
     }
-    if (meets) sum.taps.push_back(tap);
+    if (meets) sum.taps.append(tap);
   }
   if (!sum.is_empty()) sum.lay_out();
   return sum;

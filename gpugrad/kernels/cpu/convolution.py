@@ -17,13 +17,11 @@ from gpugrad.kernels.cpu.pool import Kernels
 LEAST = 1 << 15
 """Products of an input and a weight from which the kernel is used: others take microseconds."""
 
-_IN_C = Kernels(
-    "convolution",
-    flags=("-ffp-contract=fast",),  # takes half the time, and is the more exact one
-    convolution="pppp",
-    convolution_input="pppp",
-    convolution_weights="pppp",
+_FAST = ("-ffp-contract=fast",)  # takes half the time, and is the more exact one
+_SUMS = Kernels(
+    "convolution", "#define SUMS\n", flags=_FAST, convolution="pppp", convolution_input="pppp"
 )
+_WEIGHTS = Kernels("convolution", "#define WEIGHTS\n", flags=_FAST, convolution_weights="pppp")
 
 
 class _Launchers:
@@ -61,7 +59,8 @@ class _Launchers:
         out = {"": (x[0], w[0], *places), "_input": x, "_weights": w}[of]
         if shapes_suffice():
             return np.zeros(out, np.float32)
-        if not _IN_C:
+        in_c = _WEIGHTS if of == "_weights" else _SUMS
+        if not in_c:
             return NotImplemented
         one, none = ((1,), (0,)) if len(x) == 3 else ((), ())  # of an image of one row
         before = (start for start, _ in geometry.padding)
@@ -70,7 +69,7 @@ class _Launchers:
             *(*one, *x[2:], *one, *w[2:], *one, *places),
             *(*one, *geometry.stride, *none, *before, *one, *geometry.dilation),
         ]
-        return self._use(getattr(_IN_C, f"convolution{of}"), a, b, out, numbers)
+        return self._use(getattr(in_c, f"convolution{of}"), a, b, out, numbers)
 
 
 def _call(function: Any, a: Any, b: Any, shape: Any, numbers: Sequence[int]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import environment
-from gpugrad.core.for_shapes import shapes_suffice
+from gpugrad.core.for_shapes import shapes_suffice, want
 from gpugrad.core.forking import cached_property
 from gpugrad.core.threads import workers
 from gpugrad.errors import ArgumentError, GpugradWarning
@@ -89,12 +89,29 @@ class Kernels:
         return loaded
 
     def __bool__(self) -> bool:
-        return ("loaded" in vars(self) or not shapes_suffice()) and self.loaded is not None
+        if "loaded" not in vars(self) and shapes_suffice():
+            want(self)
+            return False
+        return self.loaded is not None
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self.loaded, f"gpugrad_{name}")
         setattr(self, name, function)  # found without this method the next time
         return function
+
+
+def apart(
+    name: str, head: str = "", *, flags: Sequence[str] = (), **functions: str
+) -> dict[str, Kernels]:
+    """The functions of a file as libraries of their own, so that none waits for the others.
+
+    The file has a function only if its name, in capitals, is defined. The arguments are those of
+    `Kernels`.
+    """
+    return {
+        function: Kernels(name, f"{head}#define {function.upper()}\n", flags=flags, **{function: t})
+        for function, t in functions.items()
+    }
 
 
 @functools.cache

@@ -12,12 +12,12 @@ import numpy as np
 
 from gpugrad.kernels.cpu.copies import differ_along, row_major
 from gpugrad.kernels.cpu.large import LARGE, MIDDLE, WIDE, errors_raise
-from gpugrad.kernels.cpu.pool import Kernels
+from gpugrad.kernels.cpu.pool import Kernels, apart
 
 _PIECE = 1 << 14  # see sums.cpp
 _LARGEST = 3.4028235e38  # of float32
 _IN_C = [
-    Kernels(
+    apart(
         "sums",
         f"#define TYPE {t}\n",
         running="l oo llll",
@@ -30,8 +30,13 @@ _IN_C = [
         totals="oo l",
         reduce_rows="l oo ll",
     )
-    for t in ("float", "double")  # together they take twice the time to compile
+    for t in ("float", "double")
 ]
+
+
+def _in_c(function: str, x: Any) -> Kernels:
+    """The library that has a function for arrays like x; false without a compiler."""
+    return _IN_C[WIDE[x.dtype]][function]
 
 
 _RUNNING = {"add": 0, "multiply": 1, "maximum": 2, "minimum": 3}
@@ -44,11 +49,11 @@ def running_sum(x: Any, axis: int, back: bool = False, what: str = "add") -> Any
     Or products, or the largest or smallest elements: `what` is the name of NumPy's ufunc.
     """
     fits = x.size >= MIDDLE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
-    if not fits or errors_raise() or not _IN_C[WIDE[x.dtype]]:
+    if not fits or errors_raise() or not (in_c := _in_c("running", x)):
         return NotImplemented
     out, axis = np.empty(x.shape, x.dtype), axis % x.ndim
     sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    _IN_C[WIDE[x.dtype]].running(_RUNNING[what], row_major(x), out, *sizes, back)
+    in_c.running(_RUNNING[what], row_major(x), out, *sizes, back)
     return out
 
 
@@ -65,10 +70,10 @@ def add_rows(out: Any, index: Any, values: Any, base: Any = None) -> bool:
         False if NumPy has to, as for an index out of bounds; what is in `out` is then of no use.
     """
     fits = values.size >= MIDDLE and out.dtype == values.dtype and out.dtype in WIDE
-    if not fits or not _IN_C[WIDE[out.dtype]]:
+    if not fits or not (in_c := _in_c("add_rows", out)):
         return False
     arrays = row_major(values), base, out, np.ascontiguousarray(index, np.int64)
-    return bool(_IN_C[WIDE[out.dtype]].add_rows(*arrays, *values.shape, out.shape[0]))
+    return bool(in_c.add_rows(*arrays, *values.shape, out.shape[0]))
 
 
 def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any:
@@ -84,7 +89,7 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
         return NotImplemented
     axis %= n
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    in_c = _IN_C[WIDE[values.dtype]]
+    in_c = _in_c("add_along", values)
     if not differ_along(values.shape, shape, axis) or outer < 4 or not in_c:
         return NotImplemented  # each slice is one thread's
     out = np.empty(shape, values.dtype)
@@ -97,7 +102,7 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
 def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     """``np.sum(x, axis, keepdims=keepdims)`` over all axes, the last one, or neighbours before."""
     fits = x.size >= LARGE and x.dtype in WIDE
-    if not fits or errors_raise() or not _IN_C[WIDE[x.dtype]]:
+    if not fits or errors_raise():
         return NotImplemented
     axes = range(x.ndim) if axis is None else (axis,) if type(axis) is int else axis
     axes = sorted(k + x.ndim if k < 0 else k for k in axes)
@@ -112,30 +117,32 @@ def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     inner = math.prod(x.shape[last:])
     if inner == 1 or first < 0 or not x.flags.c_contiguous:
         return NotImplemented
+    if not (in_c := _in_c("sum_middle", x)):
+        return NotImplemented
     between = (1,) * len(axes) if keepdims else ()
     out = np.empty((*x.shape[:first], *between, *x.shape[last:]), x.dtype)
     sizes = math.prod(x.shape[:first]), math.prod(x.shape[first:last]), inner
-    _IN_C[WIDE[x.dtype]].sum_middle(x, out, *sizes)
+    in_c.sum_middle(x, out, *sizes)
     return out
 
 
 def product_of_rows(x: Any, axis: Any, keepdims: bool) -> Any:
     """``np.prod(x, axis, keepdims=keepdims)`` along the last axis."""
     fits = x.ndim > 1 and x.size >= MIDDLE and x.dtype in WIDE
-    if not fits or axis not in (-1, x.ndim - 1) or errors_raise() or not _IN_C[WIDE[x.dtype]]:
+    if not fits or axis not in (-1, x.ndim - 1) or errors_raise():
         return NotImplemented
     return _reduce_rows(x, keepdims, products=True)
 
 
-def _wide(x: Any) -> Any:
-    """The functions in C for arrays of float32, whose squares and products double can hold."""
+def _wide(function: str, x: Any) -> Any:
+    """A function in C for arrays of float32, whose squares and products double can hold."""
     fits = x.size >= MIDDLE and x.dtype == np.float32 and x.flags.c_contiguous
-    return _IN_C[0] if fits and _IN_C[0] and not errors_raise() else None
+    return in_c if fits and (in_c := _in_c(function, x)) and not errors_raise() else None
 
 
 def product(x: Any) -> Any:
     """The product of all elements of an array of float32, in double."""
-    in_c = _wide(x)
+    in_c = _wide("products", x)
     if in_c is None:
         return NotImplemented
     parts = np.empty(-(-x.size // _PIECE))
@@ -152,7 +159,7 @@ def norms(x: Any, axis: Any, keepdims: bool) -> Any:
     listed = range(n) if axis is None else axis if type(axis) is tuple else (axis,)
     axes = sorted(k % n if -n <= k < n else n for k in listed)  # NumPy refuses others
     whole = axes == [*range(n)]
-    in_c = _wide(x) if whole or axes == [n - 1] else None
+    in_c = _wide("squares", x) if whole or axes == [n - 1] else None
     if in_c is None:
         return NotImplemented
     shape, n = ((), x.size) if whole else (x.shape[:-1], x.shape[-1])
@@ -173,26 +180,26 @@ def extremes(out: Any, index: Any, values: Any, least: bool) -> bool:
     False if NumPy has to, as for an index out of bounds; what is in `out` is then of no use.
     """
     fits = values.size >= MIDDLE and out.dtype == values.dtype and out.dtype in WIDE
-    if not fits or not _IN_C[WIDE[out.dtype]]:
+    if not fits or not (in_c := _in_c("extremes", out)):
         return False
     arrays = row_major(values), out, np.ascontiguousarray(index, np.int64)
-    return bool(_IN_C[WIDE[out.dtype]].extremes(least, *arrays, *values.shape, out.shape[0]))
+    return bool(in_c.extremes(least, *arrays, *values.shape, out.shape[0]))
 
 
 def _reduce_rows(x: Any, keepdims: bool, products: bool) -> Any:
     """Sums or products along the last axis, with NumPy's bits."""
-    if not x.flags.c_contiguous:
+    if not x.flags.c_contiguous or not (in_c := _in_c("reduce_rows", x)):
         return NotImplemented
     n = x.shape[-1]
     out = np.empty((*x.shape[:-1], *((1,) if keepdims else ())), x.dtype)
-    _IN_C[WIDE[x.dtype]].reduce_rows(products, x, out, x.size // n, n)
+    in_c.reduce_rows(products, x, out, x.size // n, n)
     return out
 
 
 def _total(x: Any) -> Any:
     """The sum of all elements: of columns of pieces, and then of the pieces."""
-    if not x.flags.forc:
+    if not x.flags.forc or not (in_c := _in_c("totals", x)):
         return NotImplemented
     parts = np.empty(-(-x.size // _PIECE), x.dtype)
-    _IN_C[WIDE[x.dtype]].totals(x, parts, x.size)
+    in_c.totals(x, parts, x.size)
     return np.asarray(np.add.reduce(parts))

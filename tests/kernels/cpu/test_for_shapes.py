@@ -5,7 +5,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core.for_shapes import for_shapes
-from gpugrad.kernels.cpu import compiler
+from gpugrad.kernels.cpu import compiler, pool, sums
 
 X, IMAGES = np.ones((96, 96), np.float32), np.ones((2, 8, 16, 16), np.float32)
 
@@ -39,3 +39,13 @@ def test_a_first_call_runs_the_function_and_its_effects_once(capsys):
     np.testing.assert_allclose(f(X), gg.nn.gelu(X), rtol=1e-6)
     assert calls == [1]
     assert capsys.readouterr().out.count("sum") == 1
+
+
+def test_a_plan_loads_what_the_steps_left_to_python_call(monkeypatch):
+    running = pool.Kernels("sums", "#define TYPE float\n#define RUNNING\n", running="l oo llll")
+    unused = pool.Kernels("sums", "#define TYPE float\n#define TOTALS\n", totals="oo l")
+    monkeypatch.setattr(sums, "_IN_C", [{"running": running, "totals": unused}])
+    monkeypatch.setattr(compiler, "ahead", lambda *loads: [load() for load in loads])
+    x = np.ones((512, 512), np.float32)
+    gg.function(lambda x: gg.cumsum(gg.exp(x) + 1, axis=0) + 1).lower(x)
+    assert ("loaded" in vars(running), "loaded" in vars(unused)) == (True, False)
