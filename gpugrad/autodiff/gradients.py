@@ -300,6 +300,8 @@ def _any_nan(results: Sequence[Any], log: Sequence[Any], trace: Any) -> bool | N
                 return True
     if trace is None:
         return False
+    if _is_linear(log):
+        return False
     if trace.moved:  # too late to call the function instead
         return None
     on_host = [g for g in grads if type(backend.innermost_array(g._data)) is np.ndarray]

@@ -10,7 +10,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.cpu.c_loop import Body, CLoop, with_own_results
+from gpugrad.function.cpu.c_loop import Body, CLoop, with_own_results, with_transposes
 from gpugrad.function.cpu.c_program import (
     CProgram,
     is_worth_compiling,
@@ -171,7 +171,9 @@ def planned_loop(body: Body, options: Options, times: int | None) -> CLoop | Non
     try:
         program = with_own_results(scalars_as_views(body.program))
         program = run_passes(program, "c", options.passes)
-        loop = CLoop(body._replace(program=program), "in place" in options.passes)
+        body = body._replace(program=program)
+        body = body if times is None else with_transposes(body)
+        loop = CLoop(body, "in place" in options.passes)
     except NoCodeError:
         return None
     return loop if loop.load() else None

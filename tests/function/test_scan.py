@@ -336,6 +336,20 @@ def test_a_loop_is_one_call_and_python_computes_little_in_it(body, loops, monkey
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize(
+    ("body", "name", "copies"), [(elman, "w", [1, 0]), (lstm, "gates", [0, 1])]
+)
+def test_a_weight_that_products_read_transposed_is_copied_once(
+    body, name, copies, loops, monkeypatch
+):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    gg.function(gradients(body, [name]))(arrays())
+    (loop,) = loops
+    both = [repeated._in_c.body for repeated in (loop._forward, loop._backward)]
+    assert [len(body.transposes) for body in both] == copies
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
 def test_a_while_loop_in_a_body_is_one_step_in_c(monkeypatch):
     monkeypatch.setattr(c_program, "setting", lambda: "always")
     p, compiled = arrays(), []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,10 +19,10 @@ import numpy as np
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.loop_memory import LoopMemory
-from gpugrad.function.cpu.view_layouts import contiguous, is_view, view_of
+from gpugrad.function.cpu.view_layouts import Layout, Layouts, contiguous, is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
-from gpugrad.function.passes.rewrite import Rewriter, rewritten
+from gpugrad.function.passes.rewrite import Rewriter, is_product, rewritten
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.cpu.step_table import Slots, Steps
 from gpugrad.trace.program import Program, Step, Value
@@ -34,11 +35,14 @@ class Body(NamedTuple):
         program: its inputs are the carry, slices of stacks, and what stays the same; its outputs
             are the carry and slices of stacks.
         n_carry, n_slices: how many inputs are the carry, and how many are slices.
+        transposes: the last inputs, as copies: the number of the argument, among the carry and what
+            stays the same, that each is a view of, its value, and how it lies there.
     """
 
     program: Program
     n_carry: int
     n_slices: int
+    transposes: Sequence[tuple[int, Value, Layout]] = ()
 
 
 class CLoop(CReplay):
@@ -97,6 +101,7 @@ class CLoop(CReplay):
         results = [np.empty((n, *shape), dtype) for shape, dtype in kinds[body.n_carry :]]
         read = [np.ascontiguousarray(stack) for stack in stacks]
         others = [np.ascontiguousarray(array) for array in (*carry, *same)]
+        others += [layout.of(others[k], v).copy() for k, v, layout in body.transposes]
         spare = self._spare.setdefault((n, back), deque())
         try:
             memory = spare.pop()
@@ -236,6 +241,32 @@ def with_own_results(program: Program) -> Program:
         return new.outs
 
     return rewritten(program, renewed)
+
+
+def with_transposes(body: Body) -> Body:
+    """The body with one more input for each view of what stays the same that is a transpose.
+
+    BLAS takes up to twice as long for a few rows times a transposed matrix as for the same rows
+    times its copy, and one copy serves all iterations.
+    """
+    program, layouts, transposes = body.program.copy(), Layouts(), []
+    same = program.inputs[body.n_carry + body.n_slices :]
+    layouts.new(same)
+    numbers = {id(v): k for k, v in enumerate(same, body.n_carry)}
+    views = {id(step.outs[0]): step for step in program.steps if layouts.view(step)}
+    for step in body.program.steps:
+        if not is_product(step) or math.prod(step.outs[0].shape[:-1]) == 1:
+            continue
+        factor = step.args[1]
+        if (view := views.pop(id(factor), None)) is not None and _is_transposed(layouts[factor]):
+            program.steps.remove(view)
+            program.inputs.append(factor)
+            transposes.append((numbers[id(layouts[factor].root)], factor, layouts[factor]))
+    return body._replace(program=program, transposes=transposes)
+
+
+def _is_transposed(layout: Layout) -> bool:
+    return layout.strides[-2] < layout.strides[-1]
 
 
 def _constantly(array: Any, i: int) -> Any:

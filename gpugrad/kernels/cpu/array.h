@@ -17,3 +17,5 @@ extern "C" long gpugrad_header;
 static inline const Array& array_of(void* object) {
   return *(const Array*)((char*)object + gpugrad_header);
 }
+
+static inline const Array& array_of(const Array* array) { return *array; }

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 
+const long SHORT = 16;  // floats of rows for which a call of memcpy is slower than vectors
 const long STRIP = 1 << 16;  // floats of a packed strip of an image, which stay in the second cache
 
 inline long floored(long a, long b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -93,6 +94,18 @@ inline void clear(float* to, long n) {
     copy(zeros, to, n);
 }
 
+// LANES floats, `step` apart, that is 1 or 2, and zeros where their number is not from `begin` to
+// `end`.
+inline Vector inside(const float* from, long step, long begin, long end) {
+  typedef int Bits __attribute__((vector_size(4 * LANES), aligned(4)));
+  Bits number;
+  for (int k = 0; k < LANES; ++k) number[k] = k;
+  Bits chosen = (number >= int(begin)) & (number < int(end));
+  Vector x = *(const Vector*)from;
+  if (step == 2) x = evens(x, *(const Vector*)(from + LANES));
+  return (Vector)((Bits)x & chosen);
+}
+
 struct Sum {  // for every output: the sum over channels and taps of source times weight
   long examples, groups, channels, filters;
   const float* source;
@@ -163,9 +176,20 @@ struct Sum {  // for every output: the sum over channels and taps of source time
     return phases.length - 1;
   }
 
+  const float* end_of_source() const {
+    return source + examples * groups * channels * size[0] * size[1];
+  }
+
+  // A row as vectors, zeros outside. The last one may reach into the next row, which comes later.
   void pack_row(const float* x, long row, const Phase& p, float* packed) const {
     long end = row < 0 || row >= size[0] ? p.begin : p.end;
     const float* from = x + row * size[1] + p.first;
+    bool is_whole = from >= source && from + step[1] * (width + LANES) <= end_of_source();
+    if (is_whole && (step[1] == 2 || (step[1] == 1 && width <= SHORT))) {
+      for (long j = 0; j < width; j += LANES)
+        *(Vector*)(packed + j) = inside(from + j * step[1], step[1], p.begin - j, end - j);
+      return;
+    }
     clear(packed, p.begin);
     if (step[1] == 1)
       copy(from + p.begin, packed + p.begin, end - p.begin);

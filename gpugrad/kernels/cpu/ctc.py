@@ -12,6 +12,13 @@ from gpugrad.kernels.cpu.pool import Kernels
 _IN_C = Kernels("ctc", ctc="l pppppp lllll")
 
 
+def states(log_probs: Any, targets: Any) -> int:
+    """How many states of label sequences there are in all steps."""
+    steps, (n, length) = log_probs.shape[0], targets.shape
+    count: int = steps * n * (2 * length + 1)
+    return count
+
+
 def ctc(log_probs: Any, targets: Any, lengths: Any, *, blank: int, gradient: bool) -> Any:
     """The losses (n,), or their gradient by `log_probs`; NotImplemented if NumPy has to.
 
@@ -22,8 +29,7 @@ def ctc(log_probs: Any, targets: Any, lengths: Any, *, blank: int, gradient: boo
         blank: the class of the blank.
         gradient: which of the two to compute.
     """
-    states = log_probs.shape[0] * (2 * targets.size + len(targets))
-    if states < MIDDLE or log_probs.dtype not in WIDE or not _IN_C:
+    if states(log_probs, targets) < MIDDLE or log_probs.dtype not in WIDE or not _IN_C:
         return NotImplemented
     # NaN has no order, and infinite numbers are for the formula, which bounds them
     if not np.isfinite(log_probs.sum()):

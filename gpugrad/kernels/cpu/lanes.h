@@ -35,6 +35,20 @@ template <int S> void swap_blocks(Vector* a) {
 #endif
 }
 
+// Every second element of x and y.
+inline Vector evens(Vector x, Vector y) {
+#if defined(__clang__)
+  Vector out;
+  for (int k = 0; k < LANES; ++k) out[k] = k < LANES / 2 ? x[2 * k] : y[2 * k - LANES];
+  return out;
+#else
+  typedef int Indices __attribute__((vector_size(4 * LANES)));
+  Indices even;
+  for (int k = 0; k < LANES; ++k) even[k] = 2 * k;
+  return __builtin_shuffle(x, y, even);
+#endif
+}
+
 // Transposes LANES vectors.
 inline void transpose(Vector* a) {
   swap_blocks<1>(a), swap_blocks<2>(a), swap_blocks<4>(a);

@@ -4,6 +4,7 @@
 // of buffers and constants; the others are filled from a tuple of arrays at each call.
 #include "array.h"
 #include "lanes.h"
+#include "nan.h"
 #include "pool.h"
 
 #include <cstdint>
@@ -131,42 +132,6 @@ inline void run(gpugrad_kernel kernel, gpugrad_end end, long n, long grain, char
   if (end) end(pointers, partials, 1);
 }
 
-// ---- checks
-
-template <class T> __attribute__((optimize("O3"))) bool has_nan(const char* line, long n, long step) {
-  const long block = 1024;
-  for (long from = 0; from < n; from += block) {
-    const long to = from + block < n ? from + block : n;
-    int nan = 0;  // no branch within the block, so that the compiler writes vectors
-    if (step == sizeof(T))
-      for (long k = from; k < to; ++k) nan |= ((const T*)line)[k] != ((const T*)line)[k];
-    else
-      for (long k = from; k < to; ++k) {
-        const T x = *(const T*)(line + k * step);
-        nan |= x != x;
-      }
-    if (nan) return true;
-  }
-  return false;
-}
-
-// Looks at the elements of the axes from d on. Those of a broadcast axis are the same.
-template <class T> bool has_nan(const Array& a, int d, const char* data) {
-  if (d == a.ndim) return has_nan<T>(data, 1, sizeof(T));
-  const long n = a.shape[d] && !a.strides[d] ? 1 : a.shape[d];
-  if (d == a.ndim - 1) return has_nan<T>(data, n, a.strides[d]);
-  for (long k = 0; k < n; ++k)
-    if (has_nan<T>(a, d + 1, data + k * a.strides[d])) return true;
-  return false;
-}
-
-template <class T> bool has_nan(const Array& a) {
-  if (!is_contiguous(a, sizeof(T))) return has_nan<T>(a, 0, a.data);
-  long n = 1;
-  for (int d = 0; d < a.ndim; ++d) n *= a.shape[d];
-  return has_nan<T>(a.data, n, sizeof(T));
-}
-
 }  // namespace
 
 extern "C" {
@@ -210,7 +175,7 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
       copy(slots[word[1]], slots[word[2]], word[0]);
     } else if (table[at] == CHECK) {
       for (long k = 1; k < count; ++k)
-        if (word[0] ? has_nan<double>(slots[word[k]]) : has_nan<float>(slots[word[k]])) return at;
+        if (has_nan(slots[word[k]], word[0])) return at;
     } else if (table[at] == CALL) {
       char** p = pointers;
       for (long k = count - 6; k < count; k += 2) *p++ = slots[word[k]].data + word[k + 1];

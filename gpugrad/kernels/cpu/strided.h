@@ -37,8 +37,8 @@ struct Walk {
     return true;
   }
 
-  // The arrays broadcast to the shape of the last one.
-  Walk(void* const* arrays, int n) : count(n), ndim(0) {
+  // The arrays, or their Python objects, broadcast to the shape of the last one.
+  template <class A> Walk(A* const* arrays, int n) : count(n), ndim(0) {
     const Array& out = array_of(arrays[n - 1]);
     for (int d = 0; d < out.ndim; ++d) {
       if (out.shape[d] == 1) continue;

@@ -16,6 +16,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.cpu import ctc as cpu
+from gpugrad.kernels.cpu.large import MIDDLE, steps_unless
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
@@ -302,6 +303,7 @@ def _occupancy_ref(log_probs, *args, blank=0):
     samples=calls(*_SAMPLES),
     ref=_occupancy_ref,
     errors=[([np.ones((3, 1, 4)), np.array([1]), *_LENGTHS[1:]], {}, ShapeError, r"\(1,\)")],
+    opens=steps_unless(lambda log_probs, targets, *_: cpu.states(log_probs, targets) >= MIDDLE),
 )
 def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0):
     """The gradient of `ctc_losses` by `log_probs`: minus the share of paths at each class."""
