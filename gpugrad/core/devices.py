@@ -271,7 +271,7 @@ def meet(
     rounded to a scalar of bfloat16, if `rounded`; but not an int at one of the positions `fixed`,
     which is an order or an exponent.
     """
-    if _NUMPYS.issuperset(map(type, values)) and any(v is not None for v in values):
+    if _NUMPYS.issuperset(map(type, values)) and np.ndarray in map(type, values):
         return (*values, np.ndarray)
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}

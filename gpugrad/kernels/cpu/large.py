@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy._core import _ufunc_config
 
 from gpugrad.core.backend import on_gpu
+from gpugrad.core.float_errors import MODES
 
 FEW = 128
 """Elements up to which an exponential takes less time than a look at all results."""
@@ -29,7 +29,6 @@ WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 """The dtypes of kernels that are written for both, and the numbers by which C knows them."""
 
 
-_MODES = getattr(_ufunc_config, "_extobj_contextvar", None)  # an object for each np.errstate
 _harmless: Any = None  # the last one that turned no error into an exception
 
 
@@ -39,7 +38,7 @@ def errors_raise() -> bool:
     C kernels report none, so they decline and NumPy computes, as it does for small arrays.
     """
     global _harmless
-    modes = _MODES and _MODES.get()
+    modes = MODES and MODES.get()
     if modes is not None and modes is _harmless:  # np.geterr takes a microsecond
         return False
     if not {"ignore", "warn"}.issuperset(np.geterr().values()):

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
+from gpugrad.core.float_errors import no_overflow
 from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
@@ -45,7 +46,7 @@ def _root_mean_square(xp, x, axis, eps):
     n = max(count(x.shape, axis), 1)
     if xp is NUMPY:
         is_last = type(axis) is int and axis in (-1, x.ndim - 1) and x.dtype.kind == "f"
-        with np.errstate(over="ignore"):
+        with no_overflow():
             mean = np.vecdot(x, x)[..., None] if is_last else xp.sum_of_products(x, x, axis=axis)
             mean = mean / n
         if mean.dtype.kind == "c" or all_in_range(mean, smallest=not eps):
@@ -370,7 +371,7 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     """
     in_c = x.size >= MIDDLE and rows.has_rows(getattr(x, "_data", x), axis, eps)
     if (in_c or on_gpu(x)) and SCALARS.isdisjoint((type(weight), type(bias))):
-        with np.errstate(over="ignore"):
+        with no_overflow():
             out, _, var = xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)
         if not in_c or math.isfinite(getattr(var, "_data", var).max()):  # else its gradient is NaN
             return out
