@@ -302,6 +302,8 @@ def _placed(xp, name, what, w, x_shape, axis):
     """Weights with the shape of some axes, reshaped to broadcast with an array."""
     if type(w) in SCALARS:
         return w
+    if w.shape == x_shape[-1:] and type(axis) is int and axis in (-1, len(x_shape) - 1):
+        return w
     axes = all_axes(len(x_shape), axis)
     expected = tuple(x_shape[a] for a in axes)
     if w.shape != expected:
