@@ -86,6 +86,18 @@ def integers(key: tuple[int, int], first: int, n: int, low: int, high: int) -> A
     return _draw("integers", 0, key, first, np.empty(n, np.uint64), about)
 
 
+_SORT = Kernels("sort_words", sort_words="o l l l")
+
+
+def sort_words(words: Any, low: int) -> bool:
+    """Sort rows of uint64 whose `low` bits are in order by the others; False for few."""
+    rows, n = words.shape
+    if n < LEAST or not _SORT:
+        return False
+    _SORT.sort_words(words, rows, n, low)
+    return True
+
+
 def stream_dropout(xp: Any, x: Any, /, *, key: tuple[int, int], first: int, p: float) -> Any:
     """The launcher of `gpugrad.ops.nn.dropout.stream_dropout`."""
     if x.dtype not in WIDE or not 0 <= p < 1 or not _pays(("dropout", x.dtype), x.size):

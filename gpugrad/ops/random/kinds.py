@@ -40,11 +40,13 @@ def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -
     Positions in the low bits make the words differ, and are the result after sorting. For 2^20
     elements 44 bits stay random: ties are likely for one pair at most.
     """
-    position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
+    bits = max(length - 1, 0).bit_length()
+    position = np.uint64((1 << bits) - 1)
     words = philox.words(key, first, n).reshape(-1, max(length, 1))
     words &= ~position
     words |= np.arange(length, dtype=np.uint64)
-    words.sort()
+    if not cpu_kernels.sort_words(words, bits):
+        words.sort()
     words &= position
     return words.view(dtype) if dtype == np.int64 else words.astype(dtype)
 
