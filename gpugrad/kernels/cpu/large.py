@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -47,6 +48,7 @@ def errors_raise() -> bool:
     return False
 
 
+@functools.cache  # importlib alone takes 0.6 us
 def kernels(name: str) -> Any:
     """A module of this folder; `import gpugrad` does not load it, nor the compiler."""
     return importlib.import_module(f"gpugrad.kernels.cpu.{name}")
