@@ -86,15 +86,15 @@ def integers(key: tuple[int, int], first: int, n: int, low: int, high: int) -> A
     return _draw("integers", 0, key, first, np.empty(n, np.uint64), about)
 
 
-_SORT = Kernels("sort_words", sort_words="o l l l")
+_SORT = Kernels("sort_words", sort_words="o l l")
 
 
-def sort_words(words: Any, low: int) -> bool:
-    """Sort rows of uint64 whose `low` bits are in order by the others; False for few."""
+def sort_words(words: Any) -> bool:
+    """Sort rows of random uint64, none of them twice, in place; False for few."""
     rows, n = words.shape
     if n < LEAST or not _SORT:
         return False
-    _SORT.sort_words(words, rows, n, low)
+    _SORT.sort_words(words, rows, n)
     return True
 
 

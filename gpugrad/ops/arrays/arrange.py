@@ -229,8 +229,9 @@ def _triangle(name, summary, value):
 
     def triangle(xp, x, /, k=0):
         need_matrices(name, x)
-        if xp is NUMPY and x.ndim == 2 and x.size <= _SMALL and type(k) is int:
-            return xp.where(_outside(name, x.shape, k), 0, x).astype(x.dtype, copy=False)
+        if xp is NUMPY and x.ndim == 2 and type(k) is int:
+            outside = _outside if x.size <= _SMALL else _outside.__wrapped__
+            return xp.where(outside(name, x.shape, k), 0, x).astype(x.dtype, copy=False)
         part = getattr(xp.lib, name)(x, k=operator.index(k))
         return part.astype(x.dtype, copy=False)  # CuPy turns bfloat16 into float32
 

@@ -45,10 +45,8 @@ def _root_mean_square(xp, x, axis, eps):
     """Along axes, which stay. With `eps` it need not be exact where squares vanish."""
     n = max(count(x.shape, axis), 1)
     if xp is NUMPY:
-        is_last = type(axis) is int and axis in (-1, x.ndim - 1) and x.dtype.kind == "f"
         with no_overflow():
-            mean = np.vecdot(x, x)[..., None] if is_last else xp.sum_of_products(x, x, axis=axis)
-            mean = mean / n
+            mean = _summed_products(xp, x, x, axis) / n
         if mean.dtype.kind == "c" or all_in_range(mean, smallest=not eps):
             return np.sqrt(mean)
     return root_of_powers(xp, x, 2, axis, True, divisor=n)
@@ -156,7 +154,13 @@ def sum_of_products(xp, x, y, /, axis=-1):
     """
     same_shape("sum_of_products", x=x, y=y)
     _check_axes("sum_of_products", x, axis)
+    return _summed_products(xp, x, y, axis)
+
+
+def _summed_products(xp, x, y, axis):
     axes = all_axes(x.ndim, axis)
+    if axes == (x.ndim - 1,) and xp is NUMPY and x.dtype.kind != "c":
+        return np.vecdot(x, y)[..., None]
     n = next((k for k in range(x.ndim) if x.ndim - 1 - k not in axes), x.ndim)
     if xp is not NUMPY or n == 0 or x.dtype.kind == "c":  # vecdot conjugates complex numbers
         return xp.add_reduce(x * y, axis=axis, keepdims=True)

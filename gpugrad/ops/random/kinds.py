@@ -40,12 +40,11 @@ def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -
     Positions in the low bits make the words differ, and are the result after sorting. For 2^20
     elements 44 bits stay random: ties are likely for one pair at most.
     """
-    bits = max(length - 1, 0).bit_length()
-    position = np.uint64((1 << bits) - 1)
+    position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
     words = philox.words(key, first, n).reshape(-1, max(length, 1))
     words &= ~position
     words |= np.arange(length, dtype=np.uint64)
-    if not cpu_kernels.sort_words(words, bits):
+    if not cpu_kernels.sort_words(words):
         words.sort()
     words &= position
     return words.view(dtype) if dtype == np.int64 else words.astype(dtype)
