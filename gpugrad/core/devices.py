@@ -258,6 +258,7 @@ def full_on_device_of(like: Any, shape: tuple[int, ...], dtype: Any, value: floa
 
 
 _NUMPYS = frozenset((np.ndarray, type(None)))
+_NUMPYS_AND_NUMBERS = _NUMPYS | SCALARS
 """Types of the arguments of most calls."""
 
 
@@ -271,7 +272,8 @@ def meet(
     rounded to a scalar of bfloat16, if `rounded`; but not an int at one of the positions `fixed`,
     which is an order or an exponent.
     """
-    if _NUMPYS.issuperset(map(type, values)) and any(v is not None for v in values):
+    plain = _NUMPYS if rounded else _NUMPYS_AND_NUMBERS
+    if plain.issuperset(map(type, values)) and np.ndarray in map(type, values):
         return (*values, np.ndarray)
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}

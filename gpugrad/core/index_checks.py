@@ -34,6 +34,15 @@ def extremes(indices: Any) -> tuple[int, int]:
     return int(indices.min()), int(indices.max())
 
 
+def within(indices: Any, n: int) -> bool:
+    """Whether integers in NumPy are known to be from 0 to n - 1, by one look at them.
+
+    As unsigned numbers, negative ones are the largest.
+    """
+    is_plain = type(indices) is np.ndarray and indices.dtype == np.int64 and indices.size
+    return bool(is_plain and np.maximum.reduce(indices.view(np.uint64), None) < n)
+
+
 class _Checks:
     """The flags, and the calls that they belong to."""
 

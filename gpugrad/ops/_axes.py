@@ -29,6 +29,8 @@ def arrays_of(xp, *values):
 
     A number takes the dtype that it has beside the first array.
     """
+    if SCALARS.isdisjoint(map(type, values)):
+        return list(values)
     like = next((v for v in values if type(v) not in SCALARS), np.zeros(0, np.float32))
     none = xp.getitem(xp.reshape(like, (-1,)), index=slice(0, 0))
     return [xp.reshape(xp.append(none, v), ()) if type(v) in SCALARS else v for v in values]

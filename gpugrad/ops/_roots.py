@@ -3,6 +3,7 @@
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.core.float_errors import no_overflow
 from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.ops._axes import cast_back
 
@@ -43,7 +44,7 @@ def root_of_powers(xp, x, p, axis, keepdims, divisor=1):
             norms = kernels("sums").norms(x, axis, keepdims)
             if norms is not NotImplemented:
                 return norms
-        with np.errstate(over="ignore"):
+        with no_overflow():
             total = np.add.reduce(_power(np, x, p), axis, keepdims=keepdims)
         if all_in_range(total) or not x.size:
             return _root(np, total, p, divisor)

@@ -35,7 +35,8 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
         elif not op.is_library_function:
             formula = functools.partial(op.forward, xp)
         launcher = _loop_in_c(op) if op.cpu is True else functools.partial(op.cpu, xp)
-        function = _kernel_first(launcher, formula, op.large)
+        small = function if op.is_library_function else formula
+        function = _kernel_first(launcher, formula, op.large, small)
         widens = op.native_half or op.is_library_function
         function = function if widens else through_float32(function, op.values)
     if xp is not NUMPY and devices.gpu_count() > 1:
@@ -44,9 +45,16 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
 
 
 def _kernel_first(
-    kernel: Callable[..., Any], formula: Callable[..., Any], large: int = 0
+    kernel: Callable[..., Any],
+    formula: Callable[..., Any],
+    large: int = 0,
+    small: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """The kernel's launcher, or the formula if the launcher declines or the array is not large."""
+    """The kernel's launcher, or the formula if the launcher declines or the array is not large.
+
+    `small` is the formula where it need not look at the size.
+    """
+    small = small or formula
 
     def kernel_first(*args: Any, **params: Any) -> Any:
         result = kernel(*args, **params)
@@ -57,7 +65,8 @@ def _kernel_first(
             result = kernel(first, *args, **params)
             if result is not NotImplemented:
                 return result
-        return formula(first, *args, **params)
+            return formula(first, *args, **params)
+        return small(first, *args, **params)
 
     return kernel_of_large if large else kernel_first
 
@@ -126,15 +135,15 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
             return tuple(narrow(v, dtype) for v in r)
         return r.astype(dtype) if r.dtype == np.float32 else r
 
+    ndarray = np.ndarray
+
     def rounded_once(*args: Any, **params: Any) -> Any:
         for a in args:
-            kind = type(a)
-            if kind is np.ndarray:
-                if a.dtype.char not in "eE":
-                    continue
-            elif kind in _NEVER_HALF or not half(a):
-                continue
-            break
+            if type(a) is ndarray:
+                if a.itemsize == 2 and a.dtype.char in "eE":
+                    break
+            elif type(a) not in _NEVER_HALF and half(a):
+                break
         else:
             return function(*args, **params)
         floats = {d for d in dtypes(args) if d is not None and d.kind in "fcV"}

@@ -321,12 +321,19 @@ def _split(x: Any) -> tuple[Any, int]:
 
 def _beside(x: Any, index: Any) -> Any:
     """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
-    return (
-        place_beside_traced(give_each(x, index), index_parts(index)) if isinstance(x, Tensor) else x
-    )
+    parts = index_parts(index)
+    if READINGS.keys().isdisjoint({*map(type, parts)} - _LIBRARY) or not isinstance(x, Tensor):
+        return x
+    return place_beside_traced(give_each(x, index), parts)
+
+
+_LIBRARY = {np.ndarray}
+_TENSORS = {Tensor}
 
 
 def _tensors(name: str, values: Any) -> list[Tensor]:
+    if type(values) is list and {*map(type, values)} == _TENSORS:  # most calls
+        return values
     if isinstance(values, Tensor) or type(values) in ARRAYS:
         values = list(values)
     if not isinstance(values, (list, tuple)) or not values:

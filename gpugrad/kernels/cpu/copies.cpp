@@ -3,6 +3,7 @@
 #include "strided.h"
 
 #include <atomic>
+#include <vector>
 
 namespace {
 
@@ -104,15 +105,17 @@ struct Take {
   }
 };
 
-// Slices of `inner` bytes: m of them for each of the n that the indices count.
-template <long BYTES> void take_piece(void* state, long k) {
+// Slices of `inner` bytes: m of them for each of the n that the indices count. Without CHECK these are
+// known to be places.
+template <long BYTES, bool CHECK> void take_piece(void* state, long k) {
   Take& job = *(Take*)state;
   const long high = (k + 1) * job.per < job.total ? (k + 1) * job.per : job.total;
   const long bytes = BYTES ? BYTES : job.inner;
   long i = k * job.per, line = i % job.m;
   const char* from = job.from + i / job.m * job.n * bytes;
   for (char* to = job.to + i * bytes; i < high; ++i, to += bytes) {
-    memcpy(to, from + job.place(job.index[line]) * bytes, bytes);
+    const long at = CHECK ? job.place(job.index[line]) : job.index[line];
+    memcpy(to, from + at * bytes, bytes);
     if (++line == job.m) line = 0, from += job.n * bytes;
   }
 }
@@ -128,6 +131,12 @@ template <class T> void along_piece(void* state, long k) {
     for (long j = 0; j < w; ++j) to[j] = from[job.place(index[j]) * w + j];
     if (++line == job.m) line = 0, from += job.n * w;
   }
+}
+
+template <bool CHECK> gpugrad_job take_pieces(long inner) {
+  return inner == 4   ? take_piece<4, CHECK>
+         : inner == 8 ? take_piece<8, CHECK>
+                      : take_piece<0, CHECK>;
 }
 
 long taken(gpugrad_job piece, Take& job, long bytes) {
@@ -158,8 +167,11 @@ void gpugrad_copy(void* from, void* to, long size) {
 long gpugrad_take(
     const void* from, void* to, const long* index, long outer, long n, long m, long inner) {
   Take job = {(const char*)from, (char*)to, index, n, m, inner, 1, outer * m, 0, {false}};
-  const gpugrad_job piece = inner == 4 ? take_piece<4> : inner == 8 ? take_piece<8> : take_piece<0>;
-  return taken(piece, job, inner);
+  if (outer == 1) return taken(take_pieces<true>(inner), job, inner);
+  std::vector<long> places(m);  // once for all lines
+  for (long i = 0; i < m; ++i) places[i] = job.place(index[i]);
+  job.index = places.data();
+  return !job.outside && taken(take_pieces<false>(inner), job, inner);
 }
 
 // Elements of `size` bytes at indices (outer, m, inner) along the middle axis of (outer, n, inner); 0

@@ -150,15 +150,16 @@ def run(kernel: Any, arrays: Sequence[Any]) -> Any:
         out = np.empty_like(first)
         library.gpugrad_run_few(kernel, out.size, _GRAIN, 2, first, out, None, None)
         return out
-    if not first.flags.forc or not all(
-        a.strides == first.strides for a in arrays if type(a) is np.ndarray
-    ):
+    in_step = [a.strides == first.strides for a in arrays if type(a) is np.ndarray]
+    if not first.flags.forc or not all(in_step):
         arrays = [row_major(a) if type(a) is np.ndarray else a for a in arrays]
     out = np.empty_like(arrays[0])
     given: list[Any] = []
     for a in arrays:  # nobody reads the elements of None
-        number = type(a) in (int, float)
-        given.append(np.array(a, np.float64) if number else out if a is None else a)
+        if type(a) is np.ndarray:
+            given.append(a)
+        else:
+            given.append(out if a is None else np.array(a, np.float64))
     given.append(out)
     if len(given) <= pool.FEW:
         few = (None,) * (pool.FEW - len(given))

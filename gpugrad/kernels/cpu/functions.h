@@ -172,14 +172,17 @@ template <> struct Division<float> : FloatDivision<float> {};
 template <> struct Division<double> : FloatDivision<double> {};
 // fmod of floats. The quotient in double is exact below 2^28, and so is what it leaves.
 template <int N> INLINE V<float, N> fmod(V<float, N> a, V<float, N> b) {
-  V<float, N> rest;
-  int slow = 0;
-  for (int k = 0; k < N; ++k) {
-    const double x = a.of[k], y = b.of[k], q = __builtin_trunc(x / y);
-    rest.of[k] = float(x - q * y);
-    slow |= !(__builtin_fabs(q) < 0x1p28) | !(__builtin_fabs(y) < 0x1p128);
-  }
-  if (__builtin_expect(slow, 0))
+  typedef raw<double, N> D;
+  typedef V<float, N> F;
+  const D x = __builtin_convertvector(a.of, D), y = __builtin_convertvector(b.of, D);
+  const D q = trunc(V<double, N>(x / y)).of;
+  F rest(__builtin_convertvector(x - q * y, raw<float, N>));
+  // compared as floats: GCC compares vectors of more than a register one by one
+  const F size = fabs(F(__builtin_convertvector(q, raw<float, N>)));
+  const auto good = size.of < 0x1p28f & fabs(b).of < __builtin_inff();
+  int every = -1;
+  for (int k = 0; k < N; ++k) every &= good[k];
+  if (__builtin_expect(!every, 0))
     for (int k = 0; k < N; ++k) rest.of[k] = __builtin_fmodf(a.of[k], b.of[k]);
   return copysign(rest, a);
 }

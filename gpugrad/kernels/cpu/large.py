@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy._core import _ufunc_config
 
 from gpugrad.core.backend import on_gpu
+from gpugrad.core.float_errors import MODES
 
 FEW = 128
 """Elements up to which an exponential takes less time than a look at all results."""
@@ -29,8 +30,7 @@ WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 """The dtypes of kernels that are written for both, and the numbers by which C knows them."""
 
 
-_MODES = getattr(_ufunc_config, "_extobj_contextvar", None)  # an object for each np.errstate
-_harmless: Any = None  # the last one that turned no error into an exception
+_harmless: tuple[Any, Any] = (None, None)  # the last that turned no error into an exception
 
 
 def errors_raise() -> bool:
@@ -39,15 +39,17 @@ def errors_raise() -> bool:
     C kernels report none, so they decline and NumPy computes, as it does for small arrays.
     """
     global _harmless
-    modes = _MODES and _MODES.get()
-    if modes is not None and modes is _harmless:  # np.geterr takes a microsecond
+    modes = MODES and MODES.get()
+    last, before = _harmless
+    if modes is not None and (modes is last or modes is before):  # np.geterr takes 2 us
         return False
     if not {"ignore", "warn"}.issuperset(np.geterr().values()):
         return True
-    _harmless = modes
+    _harmless = modes, last
     return False
 
 
+@functools.cache  # importlib alone takes 0.6 us
 def kernels(name: str) -> Any:
     """A module of this folder; `import gpugrad` does not load it, nor the compiler."""
     return importlib.import_module(f"gpugrad.kernels.cpu.{name}")

@@ -3,6 +3,7 @@
 //
 // A library has one function: the text begins with definitions of JOB, such as numbers<float, Normal>,
 // and of OF_A_BLOCK, the numbers of a block. All of them would take a second to compile.
+#include "array.h"
 #include "pool.h"
 
 #include <cstdint>
@@ -241,11 +242,11 @@ template <class T> void dropout(void* state, long piece) {
 
 }  // namespace
 
-// Runs JOB. x, scale and p are those of dropout.
+// Runs JOB on NumPy arrays. x, scale and p are those of dropout.
 extern "C" void gpugrad_draw(
-    uint64_t k0, uint64_t k1, uint64_t first, uint64_t third, void* out, long n, const void* x,
+    uint64_t k0, uint64_t k1, uint64_t first, uint64_t third, void* out, long n, void* x,
     double scale, float p) {
-  Draw draw = {{k0, k1, first, third}, n, out, x, scale, p};
+  Draw draw = {{k0, k1, first, third}, n, array_of(out).data, array_of(x).data, scale, p};
   const long most = PIECE * BLOCKS * OF_A_BLOCK;
   gpugrad_parallel(JOB, &draw, (n + most - 1) / most);
 }

@@ -43,7 +43,7 @@ def _in_c(kind: str, wide: int) -> Kernels:
     job += f"<{t}>" * (kind == "dropout")
     long = kind == "integers" or (wide and kind in _REALS)
     head = f"#define JOB {job}\n#define OF_A_BLOCK {4 if long else 8}\n"
-    return Kernels("random", head, draw="wwww p l p d f")
+    return Kernels("random", head, draw="wwww o l o d f")
 
 
 def _draw(
@@ -56,7 +56,7 @@ def _draw(
     k0, k1 = map(operator.index, key)
     place = (k0, k1, first & _M64, first >> 128)
     scale = 1 / (1 - p) if p < 1 else 0.0
-    in_c.draw(*place, out, out.size, x, scale, p)
+    in_c.draw(*place, out, out.size, out if x is None else x, scale, p)
     return out
 
 
@@ -84,6 +84,18 @@ def integers(key: tuple[int, int], first: int, n: int, low: int, high: int) -> A
         return NotImplemented
     about = np.array([high - low, low & _M64], np.uint64)
     return _draw("integers", 0, key, first, np.empty(n, np.uint64), about)
+
+
+_SORT = Kernels("sort_words", sort_words="o l l")
+
+
+def sort_words(words: Any) -> bool:
+    """Sort rows of random uint64, none of them twice, in place; False for few."""
+    rows, n = words.shape
+    if n < LEAST or not _SORT:
+        return False
+    _SORT.sort_words(words, rows, n)
+    return True
 
 
 def stream_dropout(xp: Any, x: Any, /, *, key: tuple[int, int], first: int, p: float) -> Any:

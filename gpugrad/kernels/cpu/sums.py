@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.float_errors import no_overflow
 from gpugrad.kernels.cpu.copies import differ_along, row_major
 from gpugrad.kernels.cpu.large import LARGE, MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels, apart
@@ -166,7 +167,7 @@ def norms(x: Any, axis: Any, keepdims: bool) -> Any:
     total = np.empty(shape)
     in_c.squares(x, total, total.size, n)
     if not whole:
-        with np.errstate(over="ignore"):
+        with no_overflow():
             roots = np.sqrt(total).astype(np.float32)
         return roots[..., None] if keepdims else roots
     root = math.sqrt(total.item())

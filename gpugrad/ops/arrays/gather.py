@@ -20,6 +20,7 @@ from gpugrad.ops.arrays.index_rules import (
     add_at,
     as_int64,
     check_range,
+    counted_from_0,
     flat_indices,
     index_error,
     sum_at,
@@ -248,7 +249,10 @@ def _index_along_axis(name, xp, indices, shape, axis):
     """The index of the elements that `indices` selects along an axis: an array for each axis."""
     _check_rank(name, indices, shape)
     indices = _check_integers(name, indices)
-    check_range(name, indices, shape[axis], axis)
+    if xp is NUMPY:
+        indices = counted_from_0(name, indices, shape[axis], axis)
+    else:
+        check_range(name, indices, shape[axis], axis)
     index = [
         xp.lib.arange(n).reshape((-1,) + (1,) * (len(shape) - k - 1)) for k, n in enumerate(shape)
     ]

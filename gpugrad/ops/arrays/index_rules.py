@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, SCALARS
 from gpugrad.core.devices import device_of, host
-from gpugrad.core.index_checks import extremes, when
+from gpugrad.core.index_checks import extremes, when, within
 from gpugrad.core.settings import deterministic
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
@@ -57,6 +57,8 @@ def resolve_index(name: str, xp: Any, shape: tuple[int, ...], index: Any) -> Res
 
 def as_int64(indices):
     """Integers as int64. A larger uint64 is clipped, so that it stays out of bounds."""
+    if indices.dtype == np.int64:
+        return indices
     if indices.dtype == np.uint64:
         indices = np.minimum(indices, np.uint64(2**63 - 1))
     return indices.astype(np.int64, copy=False)
@@ -119,16 +121,22 @@ def _check_bounds(name, index, shape):
 
 
 def check_range(name, indices, n, axis, first=None):
-    """IndexOutOfBoundsError if an integer index is not from `first` (None: -n) to n - 1."""
+    """IndexOutOfBoundsError if an integer index is not from `first` (None: -n) to n - 1.
+
+    Returns whether it is known to have no negative integers.
+    """
     first = -n if first is None else first
-    if not indices.size or is_deferred(name, indices, n, first):
-        return
+    if (first <= 0 and within(indices, n)) or not indices.size:
+        return True
+    if is_deferred(name, indices, n, first):
+        return False
     low, high = extremes(indices)
     if low < first or high >= n:
         raise IndexOutOfBoundsError(
             f"{name}: index {low if low < first else high} is out of bounds for axis {axis}, whose "
             f"length is {n}. Indices run from {first} to {n - 1}."
         )
+    return low >= 0
 
 
 def is_deferred(name, indices, n, first=0):
@@ -169,10 +177,10 @@ def may_repeat(index):
 def add_at(name: str, xp: Any, out: Any, index: Any, values: Any) -> None:
     """Add to a new row-major array in place; values at repeated indices all count."""
     try:
-        if not may_repeat(index):
-            out[index] += values
-        elif xp is NUMPY and _is_rows(index, out.ndim):
+        if xp is NUMPY and type(index) is tuple and index and _is_rows(index, out.ndim):
             _add_rows(name, out, index, values)
+        elif not may_repeat(index):
+            out[index] += values
         elif xp is NUMPY and values.size >= MIDDLE and (run := _longest_run(index, out.shape)):
             axis, start, stop = run
             places = index[axis]
@@ -275,16 +283,21 @@ def _is_rows(index, ndim):
 
 
 def flat_indices(index, shape):
-    """Row-major flat indices from integer arrays, one for each of the first axes.
+    """Row-major flat indices from integers of at least 0, for each of the first axes an array.
 
     np.ravel_multi_index takes ten times as long.
     """
-    flat: Any = 0
-    for part, n in zip(index, shape, strict=False):
-        if part.size and np.minimum.reduce(part, axis=None) < 0:
-            part = np.where(part < 0, part + n, part)
-        flat = flat * n + part if type(flat) is not int else part
+    flat: Any = index[0]
+    for part, n in zip(index[1:], shape[1:], strict=False):
+        flat = flat * n + part
     return flat
+
+
+def counted_from_0(name, indices, n, axis):
+    """Integers of NumPy as int64, those below 0 counted from the end; checks that they are in."""
+    is_counted = check_range(name, indices, n, axis)
+    indices = as_int64(indices)
+    return indices if is_counted else np.where(indices < 0, indices + n, indices)
 
 
 def _add_rows(name, out, index, values):
@@ -292,17 +305,16 @@ def _add_rows(name, out, index, values):
 
     np.add.at is faster there: 5000 rows of 128 floats take 3.4 ms instead of 17 ms.
     """
-    for axis, part in enumerate(index):
-        check_range(name, part, out.shape[axis], axis)
+    index = [counted_from_0(name, part, out.shape[k], k) for k, part in enumerate(index)]
     one = len(index) == 1
     places = index[0].shape if one else np.broadcast_shapes(*(p.shape for p in index))
     shape = places + out.shape[len(index) :]
     values = values if np.shape(values) == shape else np.broadcast_to(values, shape)
     if not values.size:
         return
-    rows = flat_indices([as_int64(p) for p in index], out.shape)
+    rows = flat_indices(index, out.shape)
     width = math.prod(out.shape[len(index) :])
-    if values.size >= MIDDLE and not isinstance(rows, int):
+    if values.size >= MIDDLE:
         columns = out.reshape(-1, width), rows.reshape(-1), values.reshape(-1, width)
         if kernels("sums").add_rows(*columns, base=columns[0]):
             return

@@ -29,7 +29,7 @@ def _joined(xp, name, arrays, axis):
         out = getattr(kernels("copies"), name)(arrays, axis)
         if out is not NotImplemented:
             return out
-    if xp is NUMPY and name == "stack" and axis == 0 and len({a.shape for a in arrays}) == 1:
+    if xp is NUMPY and axis == 0 and name == "stack" and len({a.shape for a in arrays}) == 1:
         name, arrays = "concat", [a[None] for a in arrays]  # in half of np.stack's time
     try:
         return getattr(xp.lib, name)(arrays, axis=axis)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.index_checks import when
+from gpugrad.core.index_checks import when, within
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.cpu.large import MIDDLE, kernels
@@ -82,7 +82,7 @@ def segment_rows(xp, segment_ids, /, *, num_segments):
     if not isinstance(ids, (np.ndarray, np.generic)) and (is_captured(ids) or when() != "now"):
         # the kernel that adds the rows skips it, and reports it
         ids = xp.lib.where(ids < num_segments, ids, num_segments + 1)
-    elif ids.size and xp is NUMPY and np.maximum.reduce(ids.view(np.uint64), None) < num_segments:
+    elif within(ids, num_segments):
         return ids.copy()  # none is negative
     elif ids.size and int(ids.max()) >= num_segments:
         raise IndexOutOfBoundsError(

@@ -229,7 +229,8 @@ def top_k(xp, x, /, k, *, axis=-1):
         if largest is not NotImplemented:
             return largest
     indices = _order(xp, x, axis, descending=True)[index_along(axis, slice(k))]
-    return xp.lib.take_along_axis(x, indices, axis=axis), indices
+    library = xp if xp is NUMPY else xp.lib
+    return library.take_along_axis(x, indices, axis=axis), indices
 
 
 def _check_kth(name, n, kth):

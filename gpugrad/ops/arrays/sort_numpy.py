@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.ops._axes import index_along
+
 _LEAST = 1 << 13
 """Elements from which these orders take less time than NumPy's stable one."""
 _BLOCK = 1 << 15
@@ -29,8 +31,9 @@ def order(x: Any, axis: int, descending: bool) -> Any:
 def _stable(x: Any, axis: int, descending: bool) -> Any:
     if not descending:
         return np.argsort(x, axis=axis, stable=True)
-    back = np.argsort(np.flip(x, axis=axis), axis=axis, stable=True)
-    return x.shape[axis] - 1 - np.flip(back, axis=axis)
+    reverse = index_along(axis % x.ndim, slice(None, None, -1))  # np.flip takes 1.5 us
+    back = x[reverse].argsort(axis=axis, stable=True)
+    return x.shape[axis] - 1 - back[reverse]
 
 
 def _by_keys(x: Any, descending: bool, out: Any) -> None:

@@ -85,7 +85,8 @@ def lerp(xp, start, end, weight, /):
     >>> print(gg.lerp([0.0, 2.0], [4.0, 4.0], 0.25))
     [1.  2.5]
     """
-    start, end = typed(start, end, weight)[:2]  # the difference of two numbers is not weak
+    if type(start) in SCALARS or type(end) in SCALARS:
+        start, end = typed(start, end, weight)[:2]  # the difference of two numbers is not weak
     return start + weight * xp.subtract(end, start)
 
 

@@ -327,6 +327,18 @@ nanpercentile = _by_level(
 )
 
 
+def _middle(x):
+    """The median of a NumPy array, with the bits of `_quantile`, which takes 20 us for few."""
+    ordered, below, above = x.flatten(), (x.size - 1) // 2, x.size // 2
+    ordered.partition((below, above, x.size - 1))
+    low, high, last = ordered[below], ordered[above], ordered[-1]
+    if x.dtype.kind != "f":
+        low, high = np.float64(low), np.float64(high)
+    elif last != last:  # NaN is the last
+        return last
+    return low if below == above else low * 0.5 + high * 0.5
+
+
 def _median(name, what, example, **more):
     compute, which = _nanquantile, "all elements are"
     if not name.startswith("nan"):
@@ -335,6 +347,9 @@ def _median(name, what, example, **more):
     def forward(xp, x, /, axis=None, *, keepdims=False):
         if not x.size:
             return xp.mean(x, axis=axis, keepdims=keepdims)
+        is_plain = xp is NUMPY and axis is None and not keepdims and compute is _quantile
+        if is_plain and x.dtype.kind in "biuf":
+            return _middle(x)
         middle = compute(xp, name, x, (), [0.5], axis, "linear", keepdims)
         return middle * 1.0 if x.dtype.kind in "biu" else middle
 

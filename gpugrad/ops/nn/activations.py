@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.core.float_errors import no_overflow
 from gpugrad.kernels.cpu.large import FEW, PLAIN
 from gpugrad.ops._blocks import in_blocks
 from gpugrad.ops._slopes import ONE, of_result, slope_of_any, slope_of_many, smallest
@@ -70,7 +71,7 @@ def _sigmoid(xp, x):
     if xp is not NUMPY:
         return xp.special.expit(x)
     t = np.asarray(x * -1.0)  # not -x, which wraps around in unsigned integers
-    with np.errstate(over="ignore"):  # 1 / inf is right
+    with no_overflow():  # 1 / inf is right
         np.exp(t, out=t)
     t += 1
     return np.divide(1, t, out=t)
@@ -273,7 +274,7 @@ _TANHSHRINK = (
 
 def _tanhshrink(xp, x):
     if xp is NUMPY and x.dtype.kind == "f":
-        with np.errstate(over="ignore"):
+        with no_overflow():
             return in_blocks(_tanhshrink_of_block, x)
     near = xp.lib.abs(x) < 0.3
     small = xp.lib.where(near, x, 0)

@@ -179,7 +179,8 @@ def _columns(xp, x, kernel, geometry, groups):
 
 def _as_rows(xp, g, i, r):
     """One block of an array (examples, groups, channels, *places) as `_columns` lays it out."""
-    block = xp.lib.moveaxis(g[i, :, :, r], 0, 2)
+    block = g[i, :, :, r]
+    block = block.transpose(1, 2, 0, *range(3, block.ndim))
     return block.reshape(*block.shape[:2], math.prod(block.shape[2:]))
 
 
@@ -366,7 +367,8 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
         (x.shape[0], groups, w.shape[0] // groups, *geometry.places), dtype=xp.lib.result_type(x, w)
     )
     for i, r, columns in _columns(xp, x, w.shape[2:], geometry, groups):
-        target = xp.lib.moveaxis(out[i, :, :, r], 0, 2)
+        block = out[i, :, :, r]
+        target = block.transpose(1, 2, 0, *range(3, block.ndim))
         target[...] = xp.lib.matmul(w_flat, columns).reshape(target.shape)
     return out.reshape(x.shape[0], w.shape[0], *geometry.places)
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
-from gpugrad.core.index_checks import extremes
+from gpugrad.core.index_checks import extremes, within
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops import _axes
 from gpugrad.ops.arrays.index_rules import is_deferred
@@ -75,8 +76,7 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
             f"the shape of the scores without axis {axis}, the axis of the classes."
         )
     lib, n, ignore_index = xp.lib, x.shape[axis], operator.index(ignore_index)
-    is_plain = xp is NUMPY and axis == 1 and x.ndim == 2 and not 0 <= ignore_index < n
-    if is_plain and labels.size and labels.min() >= 0 and labels.max() < n:  # none is ignored
+    if axis == 1 and x.ndim == 2 and _all_count(xp, labels, n, ignore_index):
         return x[np.arange(labels.size), labels]
     ignored = labels == ignore_index
     places = lib.where(ignored, 0, labels)
@@ -92,6 +92,11 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     places = lib.expand_dims(places.astype(np.int64, copy=False), axis)
     own = xp.take_along_axis(x, places, axis=axis).reshape(labels.shape)
     return lib.where(ignored, lib.zeros_like(own), own)
+
+
+def _all_count(xp, labels, n, ignore_index):
+    """Whether labels in NumPy are known to be classes, none of them the one to ignore."""
+    return xp is NUMPY and not 0 <= operator.index(ignore_index) < n and within(labels, n)
 
 
 def _class_axis(name, x, labels):
@@ -110,6 +115,11 @@ def _along_classes(xp, name, weight, x, axis):
             f"the {x.shape[axis]} classes."
         )
     return xp.reshape(weight, (-1, *(1,) * (x.ndim - axis - 1)))
+
+
+def _mean(xp, losses):
+    """`_weighted_mean` with weights of 1, to the last bit."""
+    return xp.sum(losses) / losses.dtype.type(losses.size)
 
 
 def _weighted_mean(xp, name, losses, weights, reduction):
@@ -181,6 +191,10 @@ def nll_loss(xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mea
     2.5
     """
     axis, labels = _class_axis("nll_loss", x, labels), _signed(xp, labels)
+    is_mean = weight is None and reduction == "mean" and labels.size < LARGE
+    is_mean = is_mean and x.ndim == 2 and labels.shape == x.shape[:1]
+    if is_mean and _all_count(xp, labels, x.shape[1], ignore_index):
+        return _mean(xp, 0 - x[np.arange(labels.size), labels])
     losses = 0 - xp.class_scores(x, labels, axis=axis, ignore_index=ignore_index)
     if weight is not None:
         _along_classes(xp, "nll_loss", weight, x, axis)
@@ -229,6 +243,9 @@ def _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing):
 def _hard_labels(xp, x, labels, weight, axis, ignore_index, reduction, label_smoothing):
     """`cross_entropy` against class numbers."""
     own = None
+    is_mean = weight is None and reduction == "mean" and labels.size < LARGE
+    if is_mean and _all_count(xp, labels, x.shape[axis], ignore_index):
+        return _mean(xp, _sparse(xp, x, labels, axis, None, label_smoothing))
     if weight is not None:
         _along_classes(xp, "cross_entropy", weight, x, axis)
     if weight is not None or reduction == "mean":
@@ -240,6 +257,9 @@ def _hard_labels(xp, x, labels, weight, axis, ignore_index, reduction, label_smo
         losses = _sparse(xp, x, labels, axis, ignore_index, label_smoothing)
         losses = losses if weight is None else losses * own
     return _weighted_mean(xp, "cross_entropy", losses, own, reduction)
+
+
+_widened_hard_labels = through_float32(_hard_labels)
 
 
 def _cross_entropy_ref(
@@ -316,4 +336,4 @@ def cross_entropy(
     args = _signed(xp, labels), weight, axis, ignore_index, reduction, label_smoothing
     if weight is None and on_gpu(x):  # a kernel widens 16-bit scores itself
         return xp.astype(_hard_labels(xp, x, *args), x.dtype)
-    return through_float32(_hard_labels)(xp, x, *args)
+    return _widened_hard_labels(xp, x, *args)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
+from gpugrad.core.float_errors import no_overflow
 from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
@@ -44,10 +45,8 @@ def _root_mean_square(xp, x, axis, eps):
     """Along axes, which stay. With `eps` it need not be exact where squares vanish."""
     n = max(count(x.shape, axis), 1)
     if xp is NUMPY:
-        is_last = type(axis) is int and axis in (-1, x.ndim - 1) and x.dtype.kind == "f"
-        with np.errstate(over="ignore"):
-            mean = np.vecdot(x, x)[..., None] if is_last else xp.sum_of_products(x, x, axis=axis)
-            mean = mean / n
+        with no_overflow():
+            mean = _summed_products(xp, x, x, axis) / n
         if mean.dtype.kind == "c" or all_in_range(mean, smallest=not eps):
             return np.sqrt(mean)
     return root_of_powers(xp, x, 2, axis, True, divisor=n)
@@ -155,7 +154,13 @@ def sum_of_products(xp, x, y, /, axis=-1):
     """
     same_shape("sum_of_products", x=x, y=y)
     _check_axes("sum_of_products", x, axis)
+    return _summed_products(xp, x, y, axis)
+
+
+def _summed_products(xp, x, y, axis):
     axes = all_axes(x.ndim, axis)
+    if axes == (x.ndim - 1,) and xp is NUMPY and x.dtype.kind != "c":
+        return np.vecdot(x, y)[..., None]
     n = next((k for k in range(x.ndim) if x.ndim - 1 - k not in axes), x.ndim)
     if xp is not NUMPY or n == 0 or x.dtype.kind == "c":  # vecdot conjugates complex numbers
         return xp.add_reduce(x * y, axis=axis, keepdims=True)
@@ -302,6 +307,8 @@ def _placed(xp, name, what, w, x_shape, axis):
     """Weights with the shape of some axes, reshaped to broadcast with an array."""
     if type(w) in SCALARS:
         return w
+    if w.shape == x_shape[-1:] and type(axis) is int and axis in (-1, len(x_shape) - 1):
+        return w
     axes = all_axes(len(x_shape), axis)
     expected = tuple(x_shape[a] for a in axes)
     if w.shape != expected:
@@ -371,7 +378,7 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     """
     in_c = x.size >= MIDDLE and rows.has_rows(getattr(x, "_data", x), axis, eps)
     if (in_c or on_gpu(x)) and SCALARS.isdisjoint((type(weight), type(bias))):
-        with np.errstate(over="ignore"):
+        with no_overflow():
             out, _, var = xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)
         if not in_c or math.isfinite(getattr(var, "_data", var).max()):  # else its gradient is NaN
             return out

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from gpugrad.core.arguments import check_numbers
+from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
@@ -66,6 +67,10 @@ def window_sum(xp, x, /, size, *, axis=-1, step=1):
     axis %= x.ndim
     if size > x.shape[axis]:
         raise ShapeError(f"window_sum: {size} elements do not fit in axis {axis} of {x.shape}.")
+    return _sums(x, size, axis, step)
+
+
+def _sums(x, size, axis, step):
     places = (x.shape[axis] - size) // step + 1
     lead = (slice(None),) * axis
     parts = [x[(*lead, strided(t, places, step))] for t in range(size)]
@@ -101,7 +106,10 @@ def _mean_of_windows(
     lengths, divisor = x.shape[x.ndim - n :], divisor_override or 1
     x = pad_last(xp, x, pairs)
     for k, axis in enumerate(range(x.ndim - n, x.ndim)):
-        x = xp.window_sum(x, size[k], axis=axis, step=step[k])
+        if xp is NUMPY:
+            x = _sums(x, size[k], axis, step[k])
+        else:
+            x = xp.window_sum(x, size[k], axis=axis, step=step[k])
         if divisor_override is not None:
             continue
         shares = _shares(

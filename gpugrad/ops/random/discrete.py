@@ -99,7 +99,8 @@ def permutation(x, *, axis: int = 0, device=None, generator: Source = None) -> T
     """
     draw = (generator or default_generator())._draw
     if isinstance(x, (int, np.integer)):
-        return draw("permutation", as_shape("permutation", x), np.int64, device, int(x))
+        n = int(x)
+        return draw("permutation", as_shape("permutation", (n,)), np.int64, device, n)
     t = tensor(x)
     if not t.ndim:
         raise ShapeError("permutation: x must be an int or an array with axes.")

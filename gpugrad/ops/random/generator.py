@@ -240,8 +240,8 @@ class Generator(Draws):
 
             return once((kind, shape), write)
         bits, make = KINDS[kind]
-        lead = tuple(level.size for level in levels)
-        n, dtype = math.prod(lead + shape), np.dtype(dtype)
+        whole = (*(level.size for level in levels), *shape) if levels else shape
+        n, dtype = math.prod(whole), np.dtype(dtype)
         d = devices.require(devices.device(device))  # a call that fails takes no numbers
         key, first = self._counters(kind, n, dtype, before)
         if d.kind == "cpu":
@@ -252,8 +252,10 @@ class Generator(Draws):
             on_host = [_on_host(p, shape, levels) if bits == OWN else p for p in parameters]
             values = make(key, first, n, dtype, *on_host)
             values = values if d.kind == "cpu" else devices.put(values, d)
-        noise = wrap(values.reshape(lead + shape))
-        return functools.reduce(lambda t, level: wrap_level(t, level, 0), levels, noise)
+        noise = wrap(values.reshape(whole))
+        for level in levels:
+            noise = wrap_level(noise, level, 0)
+        return noise
 
     def _counters(
         self, kind: str, n: int, dtype: np.dtype[Any], before: Drawn | None
@@ -352,6 +354,8 @@ class _Place:
 def _levels_with_own_numbers(kind: str) -> list[Level]:
     """The running vmaps, outermost first, whose examples get different numbers."""
     levels = levels_running()
+    if not levels:
+        return []
     if any(level.randomness == "error" for level in levels):
         raise ArgumentError(
             f"random: {kind} numbers under vmap. Choose whether each example gets its own: "

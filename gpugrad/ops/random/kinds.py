@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.float_errors import no_overflow
 from gpugrad.kernels.cpu import random as cpu_kernels
 from gpugrad.ops.random import philox, rejection
 
@@ -29,7 +30,7 @@ def _integers(key: philox.Key, first: int, n: int, dtype: Any, low: int, high: i
     numbers = cpu_kernels.integers(key, first, n, low, high)
     if numbers is not NotImplemented:
         return numbers.view(dtype) if dtype == np.int64 else numbers.astype(dtype)
-    with np.errstate(over="ignore"):  # integers are counted modulo 2^64
+    with no_overflow():  # integers are counted modulo 2^64
         return philox.in_chunks(formula, key, first, n, np.uint64).astype(dtype)
 
 
@@ -41,8 +42,12 @@ def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -
     """
     position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
     words = philox.words(key, first, n).reshape(-1, max(length, 1))
-    keys = words & ~position | np.arange(length, dtype=np.uint64)
-    return (np.sort(keys) & position).astype(dtype)
+    words &= ~position
+    words |= np.arange(length, dtype=np.uint64)
+    if not cpu_kernels.sort_words(words):
+        words.sort()
+    words &= position
+    return words.view(dtype) if dtype == np.int64 else words.astype(dtype)
 
 
 def _truncated_normal(

@@ -98,6 +98,7 @@ class _Host(threading.local):
     def __init__(self) -> None:
         self.bits = np.random.Philox(0)
         self.draw = np.random.Generator(self.bits)
+        self.nothing = np.zeros(4, np.uint64)
 
 
 _host = _Host()
@@ -106,11 +107,11 @@ _host = _Host()
 def _at(key: Key, first: int, second: int = 0) -> np.random.Generator:
     """NumPy's generator, positioned at the block of counter `first`, with `second` as word 1."""
     before = (first + (second << 64) - 1) % (1 << 256)  # it counts up before it hashes
-    counter = np.frombuffer(before.to_bytes(32, "little"), "<u8").astype(np.uint64)
+    counter = np.frombuffer(before.to_bytes(32, "little"), "<u8").astype(np.uint64, copy=False)
     _host.bits.state = {
         "bit_generator": "Philox",
         "state": {"counter": counter, "key": np.array(key, np.uint64)},
-        "buffer": np.zeros(4, np.uint64),
+        "buffer": _host.nothing,
         "buffer_pos": 4,
         "has_uint32": 0,
         "uinteger": 0,
@@ -119,7 +120,7 @@ def _at(key: Key, first: int, second: int = 0) -> np.random.Generator:
 
 
 def _next_words(draw: np.random.Generator, n: int, bits: int) -> Array:
-    longs = draw.integers(0, _M64, -(-n * bits // 64), np.uint64, endpoint=True)
+    longs = draw.bit_generator.random_raw(-(-n * bits // 64))  # a sixth of the time of `integers`
     if bits == 64:
         return longs
     return longs.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)[:n]

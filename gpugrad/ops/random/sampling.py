@@ -154,7 +154,7 @@ class Call:
         self.name, self.generator = name, generator or default_generator()
         self._before = Drawn()
         values = [p if isinstance(p, (int, float, np.number)) else tensor(p) for p in parameters]
-        arrays = [p for p in values if isinstance(p, Tensor)]
+        self._arrays = arrays = [p for p in values if isinstance(p, Tensor)]
         self.device = arrays[0].device if device is None and arrays else device
         floats = [p.dtype for p in arrays if backend.is_inexact(p.dtype)]
         if dtype is None:
@@ -171,11 +171,13 @@ class Call:
         return parameter if parameter.dtype == self.work else TENSOR.astype(parameter, self.work)
 
     def _shape(self, shape: Shape, events: list[int]) -> tuple[int, ...]:
+        wanted = None if shape is None else as_shape(self.name, shape)
+        if wanted is not None and not self._arrays:
+            return wanted
         own = [
             p.shape[: p.ndim - e] if isinstance(p, Tensor) else ()
             for p, e in zip(self.parameters, events, strict=False)
         ]
-        wanted = None if shape is None else as_shape(self.name, shape)
         if wanted is not None and not any(own):
             return wanted
         try:

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.core.float_errors import no_overflow
 from gpugrad.ops._blocks import in_blocks
 from gpugrad.ops._scipy import library_has
 from gpugrad.ops.special.common import double, horner, scipy_op
@@ -207,7 +208,7 @@ def _tanh_parts(x):
 def gelu_tanh(xp, x):
     """`gelu` by a tanh: x (1 + tanh(u)) / 2, which is x / (1 + exp(-2 u)) and loses no digits."""
     if xp is NUMPY:
-        with np.errstate(over="ignore"):
+        with no_overflow():
             return in_blocks(_gelu_tanh, x)
     return x / (1 + xp.lib.exp((-2 * _ROOT_2_OVER_PI - 2 * _CUBE * (x * x)) * x))
 
