@@ -10,7 +10,8 @@ distance from x in the logarithm of the odds, z = y + x e^-s, w = x + y e^-s,
 
 the first for (a + b) D > 1, else the second. Both use a recurrence once (DLMF 8.17.20 and 8.17.21),
 so that they also hold for small a and b. The gradient by b is that of 1 - I(b, a, y) by its first
-argument. The integrals belong to one family, closed under differentiation: `beta_moment`.
+argument. The integrals belong to one family, closed under differentiation: `beta_moment`. For
+large arrays on a CPU, `kernels/cpu/incomplete.cpp` differentiates a continued fraction instead.
 """
 
 from typing import Any
@@ -20,6 +21,8 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
+from gpugrad.kernels.cpu import incomplete
+from gpugrad.kernels.cpu.large import steps_unless
 from gpugrad.ops._scipy import library_has
 from gpugrad.ops.math.arithmetic import unless_infinite
 from gpugrad.ops.special.common import double, need_real, scipy_op
@@ -208,9 +211,17 @@ def _betainc_grad(name, gradient, ref, position):
 
     betainc_grad.__doc__ = f"""The derivative of `betainc` by its {position} parameter.
 
-    Its relative error is about 1e-12, and 1e-10 for `a` and `b` of 1e4.
+    Its relative error is about 1e-12, and 1e-10 for `a` and `b` of 1e4. On a CPU, arrays of 512
+    elements are computed in C, in float64.
     """
-    return op(name=name, samples=_few_samples, ref=ref, errors=_WRONG)(betainc_grad)
+    return op(
+        name=name,
+        cpu=incomplete.beta_slopes(position == "second"),
+        opens=steps_unless(incomplete.takes),
+        samples=_few_samples,
+        ref=ref,
+        errors=_WRONG,
+    )(betainc_grad)
 
 
 betainc_grad_a = _betainc_grad(
