@@ -61,7 +61,8 @@ ENVIRONMENTS = {
     "tensorflow": f"{_ALL} tensorflow-cpu==2.21.0 torch==2.13.0 autograd==1.9.1 pandas grain "
     "pymanopt==2.2.1 scikit-learn orbax-checkpoint tensorboard",
     "backends": f"{_ALL} einops==0.8.2 tensorly==0.10.0 autoray==0.9.1 POT==0.9.7.post1 "
-    "pyhf==0.7.6 iminuit==2.33.0 hypothesis pytest-mock pytest-console-scripts requests-mock",
+    "pyhf==0.7.6 iminuit==2.33.0 hypothesis pytest-mock pytest-console-scripts requests-mock "
+    "torch==2.13.0",
 }
 """Requirements for pip."""
 

@@ -100,25 +100,48 @@ def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: b
 
 
 _TENSORS = frozenset((Tensor, Shared, Variable, View))
+_ARRAYS = _TENSORS | {np.ndarray, np.float64, float, int, bool}
 _METADATA_TYPES = frozenset((int, float, bool, str, tuple, type(None), np.dtype))
 
 
 class _Plan:
-    """A call that needs no binding: the arguments given mean the same to gpugrad's function."""
+    """A call that needs no binding: the arguments given mean the same to gpugrad's function.
 
-    def __init__(self, ours: Any, arrays: int, places: int, names: frozenset[str]) -> None:
-        self.ours, self.arrays, self.places, self.names = ours, arrays, places, names
+    Args:
+        ours: gpugrad's function.
+        arrays: how many arrays it takes first.
+        places: how many arguments may be given by position, `least` of them must be.
+        names: those that may be given by name.
+    """
+
+    def __init__(
+        self, ours: Any, arrays: int, least: int, places: int, names: frozenset[str]
+    ) -> None:
+        self.ours, self.arrays, self.least = ours, arrays, least
+        self.places, self.names = places, names
+        self._fitting: set[Any] = set()  # types of arguments that fit, and names of keywords
 
     def fits(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-        """Whether all arrays are Tensors, and the rest are arguments that both have."""
+        """Whether arrays are Tensors, or beside one, and the rest are arguments that both have."""
+        types = tuple(map(type, args))
+        key = (types, *keywords, *map(type, keywords.values())) if keywords else types
+        if key in self._fitting:
+            return True
+        if not self.least <= len(args) <= self.places:
+            return False
         n = self.arrays
-        return (
-            n <= len(args) <= self.places
-            and _TENSORS.issuperset(map(type, args[:n]))
-            and _METADATA_TYPES.issuperset(map(type, args[n:]))
+        is_list = n == 1 and types[0] in (list, tuple)
+        arrays = set(map(type, args[0])) if is_list else types[:n]
+        fits = (
+            _ARRAYS.issuperset(arrays)
+            and not _TENSORS.isdisjoint(arrays)
+            and _METADATA_TYPES.issuperset(types[n:])
             and self.names.issuperset(keywords)
             and _METADATA_TYPES.issuperset(map(type, keywords.values()))
         )
+        if fits and not is_list:
+            self._fitting.add(key)
+        return fits
 
 
 @functools.cache
@@ -137,10 +160,11 @@ def _plan(function: Any) -> _Plan | None:
     if not arrays or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in numpys):
         return None
     names: set[str] = set()
+    least = sum(p.default is p.empty for p in numpys)
     for p in numpys[arrays:]:
         own = accepted.get(p.name)
         if own is not None and own.kind is not own.POSITIONAL_ONLY:
-            if p.default is np._NoValue or is_default(own.default, p.default):
+            if p.default in (np._NoValue, p.empty) or is_default(own.default, p.default):
                 names.add(p.name)
             else:
                 return None  # left out, it would mean something else
@@ -149,7 +173,7 @@ def _plan(function: Any) -> _Plan | None:
         if own.kind is own.KEYWORD_ONLY or p.name != own.name or p.name not in names:
             break
         places += 1
-    return _Plan(ours, arrays, places, frozenset(names))
+    return _Plan(ours, arrays, max(arrays, least), places, frozenset(names))
 
 
 @functools.cache

@@ -19,6 +19,7 @@ from gpugrad.registry.on_tensors import UFUNC_METHODS, function_with
 
 _KEYWORDS = ("out", "where", "casting", "order", "dtype", "subok", "signature")
 _TENSORS = frozenset((Tensor, View))
+_ARRAYS = _TENSORS | {np.ndarray, np.float64, float, int, bool}
 
 
 class _WithNumbers:
@@ -68,8 +69,9 @@ def ufunc_of(numpys: Any) -> Callable[..., Any]:
     ours = op_of_ufunc(numpys, "__call__")
 
     def run(*args: Any, **keywords: Any) -> Any:
-        is_plain = len(args) == numpys.nin and _TENSORS.issuperset(map(type, args))
-        if is_plain and ours is not None and not keywords:
+        types = set(map(type, args))
+        is_plain = _ARRAYS.issuperset(types) and not _TENSORS.isdisjoint(types)
+        if is_plain and ours is not None and len(args) == numpys.nin and not keywords:
             return ours(*args)
         return run_ufunc(numpys, *args, own=True, **keywords)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
+from gpugrad.array_api import numpy_calls
 
 A = np.arange(6.0, dtype="f4").reshape(2, 3)
 
@@ -81,3 +82,33 @@ def test_other_arguments_are_refused_by_name():
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             call()
+
+
+def test_arrays_and_numbers_beside_tensors_mean_what_they_do_where_arguments_are_bound(monkeypatch):
+    t, a = gg.asarray(A), A.astype("f8")
+    calls = [
+        lambda xp: xp.dot(a, t.T),
+        lambda xp: xp.where(a > 2, t, 1),
+        lambda xp: xp.where(t > 2, 0.5, t),
+        lambda xp: xp.concatenate([t, a], 1),
+        lambda xp: xp.concatenate((t, t), axis=None),
+        lambda xp: xp.stack((a, t)),
+        lambda xp: xp.hstack([t, a]),
+        lambda xp: xp.outer(t, np.float64(2)),
+        lambda xp: xp.linalg.solve(a[:, :2], t[:, :2]),
+        lambda xp: xp.expand_dims(t, 1),
+        lambda xp: xp.expand_dims(t, axis=(0, 1)),
+        lambda xp: xp.power(t, 2),
+        lambda xp: xp.power(2.0, t),
+        lambda xp: xp.matmul(a.T, t),
+        lambda xp: xp.arctan2(t, np.float64(1)),
+        lambda xp: xp.equal(True, t),
+    ]
+    of_tensors = [call(xp) for call in calls for xp in (np, gg.numpy)]
+    with pytest.raises(TypeError, match="expand_dims"):
+        gg.numpy.expand_dims(t)
+    monkeypatch.setattr(numpy_calls, "_plan", lambda function: None)
+    bound = [call(xp) for call in calls for xp in (np, np)]
+    for actual, expected in zip(of_tensors, bound, strict=True):
+        assert (type(actual), actual.dtype) == (type(expected), expected.dtype)
+        np.testing.assert_array_equal(actual.numpy(), expected.numpy())
