@@ -49,7 +49,9 @@ class SignalsBetweenSteps:
         """Call the handlers of the signals that came since the last call."""
         if self._waiting:
             waiting, self._waiting, self._may_wait = self._waiting, [], False
-            deque(map(interrupt_main, waiting), maxlen=0)  # Python calls them at once
+            deque(map(interrupt_main, waiting), maxlen=0)  # all, though the first may raise
+            for _ in waiting:  # Python 3.14 may call them as late as here, where a loop goes on
+                pass
             self._may_wait = True
 
     def _note(self, number: int, frame: Any) -> None:

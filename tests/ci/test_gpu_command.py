@@ -154,14 +154,14 @@ def test_separate_runs_add_to_one_file(gpu, tmp_path, monkeypatch):
 
     def bench(setup, limit):
         write_figures(setup, figures)
-        yield setup.benches[0].stem, f"{limit:.0f}"
+        yield setup.benches[0].stem, f"{limit / 100:.0f}"
 
     monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "H100", "driver": 13000})
     monkeypatch.setattr(gpu, "commit", lambda: "a")
     monkeypatch.setitem(gpu.PARTS, "bench", bench)
     monkeypatch.setitem(gpu.PARTS, "stress", lambda *args: [("pytest", "passed")])
     only = ["--only", "bench", "--benches", "mlp", "--out", str(tmp_path)]
-    gpu.main([*only, "--seconds", "70"])
+    gpu.main([*only, "--seconds", "7000"])
     assert gpu.main(["--only", "stress", "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.glob("*.json")
     kept = json.loads(path.read_text())

@@ -224,7 +224,10 @@ def test_discrete_distribution(name, parameters, expected):
 def test_short_draw_is_the_beginning_of_a_long_one(name):
     parameters = ALL[name][0]
     short, long = draw(name, 10, *parameters), draw(name, 40_000, *parameters)
-    np.testing.assert_array_equal(short.numpy(), long.numpy()[:10])
+    # NumPy's power and the kernel for long arrays differ in the last bit of 1 of 20 elements, and
+    # with AVX-512 of 1 of 5
+    rtol = 3e-7 if name == "weibull" else 0
+    np.testing.assert_allclose(short.numpy(), long.numpy()[:10], rtol)
     middle = draw(name, (4, 10_000), *parameters).numpy()
     np.testing.assert_array_equal(middle.ravel(), long.numpy())
 

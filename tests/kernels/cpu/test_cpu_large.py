@@ -271,7 +271,9 @@ def test_special_values_of_a_large_array_are_those_of_a_small_one(name, dtype):
         out, (d,) = gradients(OPS[name].eager, [array], np.ones_like(array))
         results.append((out[: x.size], d[: x.size]))
     for small, large in zip(*results, strict=True):
-        np.testing.assert_allclose(large, small, rtol=100 * eps, atol=100 * tiny)
+        # of J0 near 1e37, which is below 1e-19, only SciPy from 1.18 on has a right digit
+        atol = 1e-19 if name == "j0" else 100 * tiny
+        np.testing.assert_allclose(large, small, rtol=100 * eps, atol=atol)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
