@@ -65,7 +65,7 @@ def test_scalars_and_small_results_of_a_program_in_c_take_no_call_of_python(monk
         return p * (t * x - u * w) - q * (s * x - u * v) + r * (s * w - t * v)
 
     a, g = gg.constant(np.arange(9.0).reshape(3, 3) ** 2), gg.function(gg.value_and_grad(f))
-    value, slope = g(a)
+    _, slope = g(a)
     np.testing.assert_allclose(slope, np.linalg.det(a) * np.linalg.inv(a).T)
     (plan,) = g._plans.values()
     assert plan.replay.source.count("empty(") == 2  # the value and the gradient

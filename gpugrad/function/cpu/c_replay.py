@@ -39,7 +39,6 @@ from gpugrad.kernels.cpu.large import WIDE
 from gpugrad.kernels.cpu.step_table import InPython, Slots, Steps
 from gpugrad.trace.program import Step, Value, takes_arguments
 
-
 SMALL = 1 << 12
 """Bytes of a result of pieces up to which it is joined in a buffer and copied."""
 
