@@ -44,6 +44,34 @@ def test_an_op_that_eager_calls_run_in_c_is_compiled_in_a_trace(monkeypatch):
     assert [n for n, (_, compiled) in zip(names, seen, strict=True) if not compiled] == []
 
 
+def test_a_program_of_many_small_steps_is_compiled(monkeypatch):
+    monkeypatch.setattr(c_program, "WORTH", 40 * c_program.STEP)
+    seen = programs(monkeypatch)
+
+    def f(x):
+        for _ in range(10):
+            x = gg.stack([x[1] @ x[0], x[0] + x[1]])
+        return x
+
+    gg.function(f)(gg.ones((2, 2, 2)))
+    assert seen[-1][1]
+
+
+def test_scalars_and_small_results_of_a_program_in_c_take_no_call_of_python(monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+
+    def f(a):
+        (p, q, r), (s, t, u), (v, w, x) = ([row[k] for k in range(3)] for row in a)
+        return p * (t * x - u * w) - q * (s * x - u * v) + r * (s * w - t * v)
+
+    a, g = gg.constant(np.arange(9.0).reshape(3, 3) ** 2), gg.function(gg.value_and_grad(f))
+    _, slope = g(a)
+    np.testing.assert_allclose(slope, np.linalg.det(a) * np.linalg.inv(a).T)
+    (plan,) = g._plans.values()
+    assert plan.replay.source.count("empty(") == 2  # the value and the gradient
+    assert "pieces(" not in plan.replay.source
+
+
 def test_a_ufunc_runs_on_threads_in_a_trace_as_in_an_eager_call(monkeypatch):
     calls, run = [], ufuncs._IN_C.ufunc
     monkeypatch.setattr(ufuncs._IN_C, "ufunc", lambda *args: calls.append(args) or run(*args))

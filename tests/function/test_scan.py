@@ -69,7 +69,8 @@ def counted(p, carry, x):
 def deep(p, h, x):
     """Products of stacks, and of a matrix with itself."""
     y = gg.stack([x, h]) @ p["w"]
-    return h + gg.sum(y, axis=0) * 0.1, gg.transpose(x) @ x + gg.sum(gg.softmax(h * p["b"]))
+    scores = gg.sum(gg.softmax(h * p["b"])) + gg.sum(gg.logsumexp(h * p["b"], axis=1))
+    return h + gg.sum(y, axis=0) * 0.1, gg.transpose(x) @ x + scores
 
 
 def sorts(p, h, x):
@@ -139,10 +140,28 @@ def chosen(p, h, x):
 
 
 def halved(p, h, x):
-    """A loop of as many iterations as values say; its gradient is Python's."""
+    """A loop of as many iterations as values say."""
     y = gg.while_loop(lambda y: gg.sum(y * y) > 0.3, lambda y: y * 0.5 + 0.1 * p["s"] * x, h)
     last = gg.while_loop(lambda k: k < 3, lambda k: k + 1, gg.argmax(y), maximum_iterations=2)
     return y, gg.astype(last, y.dtype)
+
+
+def halved_in_halved(p, h, x):
+    """Loops of unknown length in one another, in a branch, and with a branch or a scan in them."""
+
+    def smaller(y):
+        y = gg.while_loop(lambda y: gg.max(y) > 0.4, lambda y: y * 0.8 - 0.02 * p["b"], y)
+        y = gg.cond(gg.sum(y) > 0, lambda y: y * p["s"], lambda y: gg.sin(y), y)
+        return gg.scan(lambda y, v: (y * 0.8 + 0.01 * v, None), y, p["w"])[0]
+
+    def many(h):
+        k, y = gg.while_loop(
+            lambda c: gg.sum(c[1] ** 2) > 1e-3, lambda c: (c[0] + 1, c[1] * 0.9 + x * 0), (0, h + x)
+        )
+        return y * gg.astype(k, y.dtype)
+
+    y = gg.while_loop(lambda y: gg.sum(y * y) > 0.1, smaller, h, maximum_iterations=3)
+    return gg.cond(x[0, 0] > 0, many, lambda h: h * 0.5, h) + y, None
 
 
 BODIES = {
@@ -350,7 +369,7 @@ def test_a_weight_that_products_read_transposed_is_copied_once(
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
-def test_a_while_loop_in_a_body_is_one_step_in_c(monkeypatch):
+def test_a_while_loop_in_a_body_is_one_step_in_c(loops, monkeypatch):
     monkeypatch.setattr(c_program, "setting", lambda: "always")
     p, compiled = arrays(), []
     load = CLoop.load
@@ -363,6 +382,35 @@ def test_a_while_loop_in_a_body_is_one_step_in_c(monkeypatch):
     f = gradients(halved, ["w", "s", "x"])
     for a, b in zip(gg.function(f)(p), f(p), strict=True):
         near(a, b, 1e-12)
+    (loop,) = loops
+    assert isinstance(loop._forward._in_c, CLoop)
+    assert isinstance(loop._backward._in_c, CLoop)
+    assert not any(loop.has_left for loop in compiled)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("derivative", [lambda p, f: gradients(f, [*"whxbs"])(p), *DERIVATIVES])
+@pytest.mark.parametrize("body", [halved, halved_in_halved], ids=lambda f: f.__name__)
+def test_derivatives_of_loops_of_unknown_length_are_those_of_python(body, derivative, setting):
+    p = arrays()
+    f = gg.function(lambda p: derivative(p, body))
+    for _ in range(2):
+        for a, b in zip(f(p), derivative(p, body), strict=True):
+            near(a, b, 1e-11)
+
+
+def test_a_loop_in_a_body_runs_once_for_its_value_and_its_gradient():
+    xs = gg.constant(np.ones((2, 3)))
+
+    def body(c, x):
+        def last(c):
+            return gg.sum(gg.scan(lambda c, v: (gg.sin(c) * v, None), c, xs)[0])
+
+        y, slope = gg.value_and_grad(last)(c)
+        return slope * x, y
+
+    text = str(gg.function(lambda c: gg.scan(body, c, xs)).lower(xs[0]))
+    assert text.count("= scan(") == 3  # the outer one, and forward and back
 
 
 LEFT = {

@@ -344,9 +344,7 @@ class LoopWithGradient:
         n, xs = self._n_carry, arrays[self._n_carry : self._n_read]
         carry = [x for k, x in zip(self._inexact, g, strict=True) if k < n]
         of_slices = [x for k, x in zip(self._inexact, g, strict=True) if k >= n]
-        carry += (
-            self._zero_sums if xp is NUMPY else [zeros(v.shape, v.dtype) for v in self._sums]
-        )
+        carry += self._zero_sums if xp is NUMPY else [zeros(v.shape, v.dtype) for v in self._sums]
         last, late = run(carry, [*xs, *kept, *of_slices], arrays[self._n_read :])
         stacks = {"xs": xs, "kept": kept, "g": g, "late": late}
         by = dict(zip(self._carried, last, strict=False))

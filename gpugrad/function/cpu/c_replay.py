@@ -39,7 +39,6 @@ from gpugrad.kernels.cpu.large import WIDE
 from gpugrad.kernels.cpu.step_table import InPython, Slots, Steps
 from gpugrad.trace.program import Step, Value, takes_arguments
 
-
 SMALL = 1 << 12
 """Bytes of a result of pieces up to which it is joined in a buffer and copied."""
 
@@ -139,9 +138,12 @@ class CReplay(CpuReplay):
         return f"{self._names[id(v)]} = {self._identifiers.bind('view', view)}({buffer})"
 
     def _last_reads(self, last: dict[int, int], of_root: dict[int, int]) -> dict[int, int]:
-        """Arguments are also read where kernels read views of them."""
+        """An array is also read where kernels read views of it."""
         outside = (*self._program.inputs, *(v for _, v in self._program.reads))
-        return last | {id(v): of_root[id(v)] for v in outside if id(v) in last}
+        steps = self._program.steps
+        computed = (v for s in steps for v in s.outs if s.op is None or not v.view)
+        every = (v for v in (*outside, *computed) if id(v) in last)
+        return last | {id(v): max(last[id(v)], of_root[id(v)]) for v in every}
 
     def _named(self, done: set[int]) -> set[int]:
         return done & self._bound
