@@ -109,7 +109,10 @@ class Rewriter:
         return self.value(a) if isinstance(a, Value) else a
 
     def renamed(self, step: Step) -> Step:
-        """The step with its arguments replaced."""
+        """The step, or a copy of it if an argument is replaced: programs share their steps."""
+        replaced = self._replaced
+        if not replaced or not any(id(v) in replaced for v in step.inputs):
+            return step
         return self.with_args(step, step.args)
 
     def with_args(self, step: Step, args: Sequence[Any]) -> Step:
@@ -126,7 +129,8 @@ class Rewriter:
 
     def replace(self, old: Value, new: Value) -> None:
         """Have later steps read `new` instead of `old`."""
-        self._replaced[id(old)] = new
+        if new is not old:
+            self._replaced[id(old)] = new
 
     def reshaped(self, of: Step, x: Value, shape: tuple[int, ...]) -> Value:
         """A view of a value in another shape, by a step that replaces `of`."""
