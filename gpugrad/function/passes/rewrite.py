@@ -110,10 +110,11 @@ class Rewriter:
 
     def renamed(self, step: Step) -> Step:
         """The step, or a copy of it if an argument is replaced: programs share their steps."""
-        replaced = self._replaced
-        if not replaced or not any(id(v) in replaced for v in step.inputs):
-            return step
-        return self.with_args(step, step.args)
+        if self._replaced:
+            for a in step.args:
+                if type(a) is list or id(a) in self._replaced:
+                    return self.with_args(step, step.args)
+        return step
 
     def with_args(self, step: Step, args: Sequence[Any]) -> Step:
         """A copy of the step with other arguments."""
