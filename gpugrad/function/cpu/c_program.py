@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,9 @@ LOOPED = 1 << 6
 
 LINES = 400
 """Lines of kernels that a compiler gets, while others compile the rest."""
+
+NUMBERS = 4000
+"""The same of kernels of single numbers, for which it has less to do."""
 
 _POINTERS = 256  # of a kernel; see step_table.cpp
 
@@ -260,9 +263,10 @@ class CProgram:
                     compiler.load,
                     "\n".join([prelude(), *(t.replace("NAME", self._names[t]) for t in part)]),
                     what=f"{len(part)} kernels of a traced function",
+                    flags=flags,
                     keep=False,
                 )
-                for part in self._parts()
+                for part, flags in self._parts()
             }
             compiler.ahead(*[*loads.values()][1:], *self._wanted())
             libraries = {part: load() for part, load in loads.items()}
@@ -282,13 +286,14 @@ class CProgram:
         each = [kernels for op in left for kernels in wanted.pop(op, ())]
         return [functools.partial(getattr, kernels, "loaded") for kernels in each]
 
-    def _parts(self) -> list[tuple[str, ...]]:
-        """The kernels' texts, for some compilers that take about the same time."""
-        lines = sum(text.count("\n") for text in self._names)
-        parts: list[list[str]] = [[] for _ in range(min(1 + lines // LINES, 4))]
-        for text in sorted(self._names, key=len, reverse=True):
-            min(parts, key=lambda part: sum(map(len, part))).append(text)
-        return [tuple(part) for part in parts]
+    def _parts(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The kernels' texts, for some compilers that take about the same time, and their flags."""
+        numbers = {k.text for k in self.kernels.values() if k.of_numbers}
+        others = self._names.keys() - numbers
+        # runs once in a replay, without a loop: -O3 gains nothing; the bits are the same
+        flags = () if self._in_loop else ("-O1",)
+        parts = [(part, flags) for part in _divided(numbers, NUMBERS)]
+        return parts + [(part, ()) for part in _divided(others, LINES)]
 
     def entry(self, kernel: CKernel, places: Sequence[tuple[int, int]]) -> list[int]:
         """The numbers that describe a call of a kernel, given the slot and offset of each array."""
@@ -301,6 +306,16 @@ class CProgram:
     def _address(self, name: str, more: str = "") -> int:
         function = getattr((self._libraries or {})[name], name + more)
         return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _divided(texts: Iterable[str], most: int) -> list[tuple[str, ...]]:
+    """Texts in parts of about the same length, of about `most` lines, but at most four."""
+    ordered = sorted(texts, key=lambda text: (-len(text), text))
+    lines = sum(text.count("\n") for text in ordered)
+    parts: list[list[str]] = [[] for _ in range(min(1 + lines // most, 4))]
+    for text in ordered:
+        min(parts, key=lambda part: sum(map(len, part))).append(text)
+    return [tuple(part) for part in parts if part]
 
 
 def _batches(program: Program) -> set[int]:
