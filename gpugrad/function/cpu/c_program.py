@@ -291,7 +291,7 @@ class CProgram:
         numbers = {k.text for k in self.kernels.values() if k.of_numbers}
         others = self._names.keys() - numbers
         # runs once in a replay, without a loop: -O3 gains nothing; the bits are the same
-        flags = () if self._in_loop else ("-O1",)
+        flags: tuple[str, ...] = () if self._in_loop else ("-O1",)
         parts = [(part, flags) for part in _divided(numbers, NUMBERS)]
         return parts + [(part, ()) for part in _divided(others, LINES)]
 
@@ -363,7 +363,7 @@ def _call(step: Step, in_loop: bool) -> Any:
 def _planned(step: Step) -> Any:
     if not all(isinstance(a, Value) and 0 not in a.shape for a in (*step.args, *step.outs)):
         return None
-    planned: Any = step.op.c_call(NUMPY, *step.args, **step.params)  # type: ignore[union-attr]
+    planned = step.op.c_call(NUMPY, *step.args, **step.params)
     return None if planned is NotImplemented else planned
 
 
