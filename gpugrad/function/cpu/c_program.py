@@ -98,7 +98,7 @@ def load_ahead(program: Program) -> None:
     for step in program.steps:
         if is_product(step):
             loads.setdefault(products.library, products.library)
-        elif step.op is not None and step.op.c_call is not None:
+        elif _has_call(step) and step.op.kind != "control":
             loads[step.op, step.outs[0].dtype] = functools.partial(_planned, step)
         elif (load := getattr(step.call, "load", None)) is not None:  # of an optimizer
             loads[step.call] = load
@@ -351,13 +351,17 @@ def _is_product(step: Step) -> bool:
 
 def _call(step: Step, in_loop: bool) -> Any:
     """The function in C that computes a step, as the field `c_call` gives it."""
-    if step.op is None or step.op.c_call is None or step_table.library() is None:
-        return None
-    if len(step.outs) != 1 and step.op.kind != "control":
+    if not _has_call(step) or step_table.library() is None:
         return None
     if step.op.kind == "control" and not in_loop:  # it may take long: Ctrl-C ends it
         return None
     return _planned(step)
+
+
+def _has_call(step: Step) -> bool:
+    if step.op is None or step.op.c_call is None:
+        return False
+    return len(step.outs) == 1 or step.op.kind == "control"
 
 
 def _planned(step: Step) -> Any:
