@@ -7,6 +7,7 @@ runs it. A step is an op and its arguments, or an *effect* that calls Python.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -98,7 +99,7 @@ class Value:
     @property
     def nbytes(self) -> int:
         """Size of the elements in bytes."""
-        return int(np.prod(self.shape)) * int(self.dtype.itemsize)
+        return math.prod(self.shape) * int(self.dtype.itemsize)
 
     def blank(self) -> Value:
         """Another value of the same shape and dtype, in the same kind of memory."""

@@ -70,10 +70,12 @@ def _harmless(x: Any) -> Any:
 def _of_one_element(function: Callable[..., Any], arrays: list[Any], params: Any) -> Any:
     """The result of an elementwise op on the first elements, broadcast; None for a small one."""
     plain = [a for a in arrays if type(a) is np.ndarray]
-    try:
-        shape = np.broadcast_shapes(*(a.shape for a in plain))
-    except ValueError:  # the op raises it
-        return None
+    shape = plain[0].shape if plain else ()
+    if any(a.shape != shape for a in plain):
+        try:
+            shape = np.broadcast_shapes(*(a.shape for a in plain))
+        except ValueError:  # the op raises it
+            return None
     if math.prod(shape) * 16 < _SMALL:
         return None
     first = [a[(slice(1),) * a.ndim] if type(a) is np.ndarray else a for a in arrays]

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from comparing import near, same
-from steps import masked_gradient
+from steps import masked_gradient, training_step
 from taping import taped
 
 import gpugrad as gg
@@ -15,6 +15,7 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.function.passes import PASSES, pass_names
 from gpugrad.function.plan import MEMORY
+from gpugrad.trace.shapes import ShapeTrace
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -39,6 +40,35 @@ def test_unknown_passes_are_refused_and_passes_run_in_table_order():
     }
     assert len(texts) == 1
     assert texts.pop().count("sin(") == 1
+
+
+def fields(program):
+    return [
+        (id(s), s.op, s.name, s.phase, s.backward, [*map(id, (s.params, *s.args, *s.outs))])
+        for s in program.steps
+    ]
+
+
+@pytest.mark.parametrize("place", ["c", "gpu"])
+def test_passes_change_no_step_of_the_program_that_they_read(place):
+    """Programs share the steps that a pass keeps."""
+    model = gg.nn.Sequential([gg.nn.TransformerBlock(8, 2), gg.nn.LayerNorm(8), gg.nn.Dense(8, 3)])
+
+    def loss(y, t):
+        return gg.mse(gg.reshape(gg.reshape(y.mT.mT, (-1,)), (2, 2, 2, 3)), t)
+
+    step = gg.function(training_step(model, gg.optim.Adam(0.1), loss))
+    x, y = gg.ones((2, 4, 8), dtype="float32"), gg.ones((2, 2, 2, 3), dtype="float32")
+    program = step._traced((x, y), {}, ShapeTrace)[0].program
+    kept = set()
+    for one in PASSES:
+        if {"both", place} & {*one.where}:
+            before, steps = fields(program), {*map(id, program.steps)}
+            new = one.run(program)
+            assert fields(program) == before, one.name
+            kept |= steps & {*map(id, new.steps)}
+            program = new
+    assert kept
 
 
 def training():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,9 @@ LOOPED = 1 << 6
 
 LINES = 400
 """Lines of kernels that a compiler gets, while others compile the rest."""
+
+NUMBERS = 4000
+"""The same of kernels of single numbers, for which it has less to do."""
 
 _POINTERS = 256  # of a kernel; see step_table.cpp
 
@@ -108,7 +111,7 @@ def load_ahead(program: Program) -> None:
     for step in program.steps:
         if is_product(step):
             loads.setdefault(products.library, products.library)
-        elif step.op is not None and step.op.c_call is not None:
+        elif _has_call(step) and step.op.kind != "control":
             loads[step.op, step.outs[0].dtype] = functools.partial(_planned, step)
         elif (load := getattr(step.call, "load", None)) is not None:  # of an optimizer
             loads[step.call] = load
@@ -273,9 +276,10 @@ class CProgram:
                     compiler.load,
                     "\n".join([prelude(), *(t.replace("NAME", self._names[t]) for t in part)]),
                     what=f"{len(part)} kernels of a traced function",
+                    flags=flags,
                     keep=False,
                 )
-                for part in self._parts()
+                for part, flags in self._parts()
             }
             compiler.ahead(*[*loads.values()][1:], *self._wanted())
             libraries = {part: load() for part, load in loads.items()}
@@ -295,13 +299,14 @@ class CProgram:
         each = [kernels for op in left for kernels in wanted.pop(op, ())]
         return [functools.partial(getattr, kernels, "loaded") for kernels in each]
 
-    def _parts(self) -> list[tuple[str, ...]]:
-        """The kernels' texts, for some compilers that take about the same time."""
-        lines = sum(text.count("\n") for text in self._names)
-        parts: list[list[str]] = [[] for _ in range(min(1 + lines // LINES, 4))]
-        for text in sorted(self._names, key=len, reverse=True):
-            min(parts, key=lambda part: sum(map(len, part))).append(text)
-        return [tuple(part) for part in parts]
+    def _parts(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The kernels' texts, for some compilers that take about the same time, and their flags."""
+        numbers = {k.text for k in self.kernels.values() if k.of_numbers}
+        others = self._names.keys() - numbers
+        # runs once in a replay, without a loop: -O3 gains nothing; the bits are the same
+        flags: tuple[str, ...] = () if self._in_loop else ("-O1",)
+        parts = [(part, flags) for part in _divided(numbers, NUMBERS)]
+        return parts + [(part, ()) for part in _divided(others, LINES)]
 
     def entry(self, kernel: CKernel, places: Sequence[tuple[int, int]]) -> list[int]:
         """The numbers that describe a call of a kernel, given the slot and offset of each array."""
@@ -314,6 +319,16 @@ class CProgram:
     def _address(self, name: str, more: str = "") -> int:
         function = getattr((self._libraries or {})[name], name + more)
         return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _divided(texts: Iterable[str], most: int) -> list[tuple[str, ...]]:
+    """Texts in parts of about the same length, of about `most` lines, but at most four."""
+    ordered = sorted(texts, key=lambda text: (-len(text), text))
+    lines = sum(text.count("\n") for text in ordered)
+    parts: list[list[str]] = [[] for _ in range(min(1 + lines // most, 4))]
+    for text in ordered:
+        min(parts, key=lambda part: sum(map(len, part))).append(text)
+    return [tuple(part) for part in parts if part]
 
 
 def _batches(program: Program) -> set[int]:
@@ -349,19 +364,23 @@ def _is_product(step: Step) -> bool:
 
 def _call(step: Step, in_loop: bool) -> Any:
     """The function in C that computes a step, as the field `c_call` gives it."""
-    if step.op is None or step.op.c_call is None or step_table.library() is None:
-        return None
-    if len(step.outs) != 1 and step.op.kind != "control":
+    if not _has_call(step) or step_table.library() is None:
         return None
     if step.op.kind == "control" and not in_loop:  # it may take long: Ctrl-C ends it
         return None
     return _planned(step)
 
 
+def _has_call(step: Step) -> bool:
+    if step.op is None or step.op.c_call is None:
+        return False
+    return len(step.outs) == 1 or step.op.kind == "control"
+
+
 def _planned(step: Step) -> Any:
     if not all(isinstance(a, Value) and 0 not in a.shape for a in (*step.args, *step.outs)):
         return None
-    planned: Any = step.op.c_call(NUMPY, *step.args, **step.params)  # type: ignore[union-attr]
+    planned = step.op.c_call(NUMPY, *step.args, **step.params)
     return None if planned is NotImplemented else planned
 
 

@@ -109,8 +109,12 @@ class Rewriter:
         return self.value(a) if isinstance(a, Value) else a
 
     def renamed(self, step: Step) -> Step:
-        """The step with its arguments replaced."""
-        return self.with_args(step, step.args)
+        """The step, or a copy of it if an argument is replaced: programs share their steps."""
+        if self._replaced:
+            for a in step.args:
+                if type(a) is list or id(a) in self._replaced:
+                    return self.with_args(step, step.args)
+        return step
 
     def with_args(self, step: Step, args: Sequence[Any]) -> Step:
         """A copy of the step with other arguments."""
@@ -126,7 +130,8 @@ class Rewriter:
 
     def replace(self, old: Value, new: Value) -> None:
         """Have later steps read `new` instead of `old`."""
-        self._replaced[id(old)] = new
+        if new is not old:
+            self._replaced[id(old)] = new
 
     def reshaped(self, of: Step, x: Value, shape: tuple[int, ...]) -> Value:
         """A view of a value in another shape, by a step that replaces `of`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -53,10 +54,14 @@ def unify_transposes(program: Program) -> Program:
     are transposed instead: then its memory is in the order in which the readers go through it.
     """
 
-    def unify(rewriter: Rewriter, step: Step) -> None:
-        if step.op is not None and len(step.outs) == 1 and swaps_last_two(step):
-            step.op = OPS["matrix_transpose"]
-            step.name, step.params = step.op.name, {}
+    def unify(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
+        if step.op is None or len(step.outs) != 1 or not swaps_last_two(step):
+            return None
+        step = copy.copy(step)
+        step.op = OPS["matrix_transpose"]
+        step.name, step.params = step.op.name, {}
+        rewriter.keep(step)
+        return step.outs
 
     return _transpose_factors(rewritten(program, unify))
 
@@ -141,7 +146,10 @@ def remove_identities(program: Program) -> Program:
                 return [before.args[0]]
             same_op = before.op is step.op and is_reshape(step) and "shape" in step.params
             if same_op and before.outs[0].view:  # of a copy, this one is a view
-                step.args = before.args
+                step = rewriter.with_args(step, before.args)
+                makers[id(step.outs[0])] = step
+                rewriter.keep(step)
+                return step.outs
         if out is not None:
             makers[id(out)] = step
         return None
@@ -206,6 +214,8 @@ def passed_on(step: Step) -> Any:
     if op is None or op.kind != "elementwise":
         return None
     if len(step.args) != 2 and not op.is_library_function:
+        return None
+    if len(step.args) > 1 and all(type(a) is Value and a.constant is None for a in step.args):
         return None
     return next((a for k, a in enumerate(step.args) if _passes_on(step, k)), None)
 

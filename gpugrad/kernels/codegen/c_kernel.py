@@ -119,7 +119,8 @@ class CKernel:
         self._places, self.partial = self._parts()
         self._by_column = self._depending_on_columns()
         self._buffers = self._buffered()
-        self.text = one_element.text(code) if one_element.is_one(code) else self._text()
+        self.of_numbers = one_element.is_one(code)
+        self.text = one_element.text(code) if self.of_numbers else self._text()
 
     @property
     def sizes(self) -> list[int]:

@@ -109,8 +109,8 @@ def apart(
     `Kernels`.
     """
     return {
-        function: Kernels(name, f"{head}#define {function.upper()}\n", flags=flags, **{function: t})
-        for function, t in functions.items()
+        f: Kernels(name, f"{head}#define {f.upper()}\n", shared=False, flags=flags, **{f: types})
+        for f, types in functions.items()
     }
 
 

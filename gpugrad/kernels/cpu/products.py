@@ -27,7 +27,9 @@ _NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
 def library() -> Any:
     """The functions of products.cpp and blas.h, with NumPy's BLAS; None if there is none."""
     # `import gpugrad` loads this module, but not the compiler's
-    in_c = kernels("pool").Kernels("products", shared=True, set_blas="p l", product="ooo l > l")
+    in_c = kernels("pool").Kernels(
+        "products", shared=True, flags=("-O2",), set_blas="p l", product="ooo l > l"
+    )
     functions = _blas_functions() if in_c.loaded else []
     if not functions:
         return None

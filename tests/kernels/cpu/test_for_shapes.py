@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from needs import needs_compiler
 
 import gpugrad as gg
 from gpugrad.core.for_shapes import for_shapes
@@ -41,6 +42,7 @@ def test_a_first_call_runs_the_function_and_its_effects_once(capsys):
     assert capsys.readouterr().out.count("sum") == 1
 
 
+@needs_compiler
 def test_a_plan_loads_what_the_steps_left_to_python_call(monkeypatch):
     running = pool.Kernels("sums", "#define TYPE float\n#define RUNNING\n", running="l oo llll")
     unused = pool.Kernels("sums", "#define TYPE float\n#define TOTALS\n", totals="oo l")
