@@ -368,6 +368,14 @@ def test_a_weight_that_products_read_transposed_is_copied_once(
     assert [len(body.transposes) for body in both] == copies
 
 
+def test_a_vector_of_a_weight_in_a_product_of_stacks_is_no_transpose(monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    p = arrays()
+    f = gradients(lambda p, h, x: (h + gg.sum(gg.stack([x, h]) @ p["w"][:, 0]), x), ["w"])
+    for a, b in zip(gg.function(f)(p), f(p), strict=True):
+        near(a, b, 1e-12)
+
+
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
 def test_a_while_loop_in_a_body_is_one_step_in_c(loops, monkeypatch):
     monkeypatch.setattr(c_program, "setting", lambda: "always")

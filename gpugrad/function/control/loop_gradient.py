@@ -272,7 +272,7 @@ class LoopWithGradient:
         left, y = step.args
         before = readers.maker.get(id(left))
         # as matmul's own rule writes the gradient of a weight; behind reshapes are the same rows
-        if before is None or axis_order(before) != (1, 0):
+        if before is None or axis_order(before) != (1, 0) or len(y.shape) != 2:
             return None
         columns, roots = (left.shape[0], y.shape[-1]), []
         for factor in (before.args[0], y):

@@ -255,7 +255,9 @@ def with_transposes(body: Body) -> Body:
     numbers = {id(v): k for k, v in enumerate(same, body.n_carry)}
     views = {id(step.outs[0]): step for step in program.steps if layouts.view(step)}
     for step in body.program.steps:
-        if not is_product(step) or math.prod(step.outs[0].shape[:-1]) == 1:
+        if not is_product(step) or len(step.args[1].shape) < 2:
+            continue
+        if math.prod(step.outs[0].shape[:-1]) == 1:
             continue
         factor = step.args[1]
         if (view := views.pop(id(factor), None)) is not None and _is_transposed(layouts[factor]):

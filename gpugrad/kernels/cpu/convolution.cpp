@@ -198,9 +198,9 @@ void sum_piece(void* state, long k) {
   long example = k / sum.strips / sum.groups;
   long q0 = sum.low[0] + strip * sum.rows, q1 = smaller(q0 + sum.rows, sum.high[0]);
   long size = divided(sum.channels * sum.block + LANES, LANES) * LANES;
-  float* packed = scratch(size + tiles(sum) * 2 * LANES * LANES);
-  Vector* kept = (Vector*)(packed + size);
-  sum.pack(example, group, q0, packed);
+  float* memory = scratch(size + tiles(sum) * 2 * LANES * LANES);
+  Vector* kept = (Vector*)(memory + size);
+  const float* packed = sum.packed(example, group, q0, memory);
   const float* weights = work.weights + packed_size(sum) / sum.groups * group;
   float* out = sum.out +
                (example * sum.groups + group) * sum.filters * sum.out_size[0] * sum.out_size[1];
@@ -356,15 +356,15 @@ void grad_piece(void* state, long piece) {
   memset(out, 0, (last - first) * columns * lanes * sizeof(float));
   long size = sum.channels * sum.block + LANES;
   size = divided(size, LANES) * LANES;
-  float *packed = scratch(size + 2 * sum.rows * sum.out_size[1] * LANES);
-  float* g_packed = packed + size;
+  float* memory = scratch(size + 2 * sum.rows * sum.out_size[1] * LANES);
+  float* g_packed = memory + size;
   long end = smaller((chunk + 1) * job.each, sum.examples);
   for (long example = chunk * job.each; example < end; ++example)
     for (long q = 0; q < sum.out_size[0]; q += sum.rows) {
       long rows = smaller(sum.rows, sum.out_size[0] - q);
       const float* g = job.g + (example * sum.groups + group) * sum.filters * plane;
       g += q * sum.out_size[1];
-      sum.pack(example, group, q, packed);
+      const float* packed = sum.packed(example, group, q, memory);
       for (long block = first, some; block < last; block += some) {
         some = lanes == LANES && block + 1 < last ? 2 : 1;
         float* to = out + (block - first) * columns * lanes;

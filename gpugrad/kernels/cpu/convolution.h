@@ -119,6 +119,7 @@ struct Sum {  // for every output: the sum over channels and taps of source time
   List<long> offset;  // of each tap in a packed channel
   List<Phase> phases;
   long least[2], tile[2], rows, strips, width, plane, block;
+  bool in_place;  // whether images are read where they are, as for windows of one pixel
 
   bool is_empty() const { return low[0] >= high[0] || low[1] >= high[1]; }
 
@@ -151,11 +152,22 @@ struct Sum {  // for every output: the sum over channels and taps of source time
       long row = taps[k].e[0] - least[0], column = taps[k].e[1] - least[1];
       offset.append(phase_of[k] * plane + row * width + column);
     }
+    in_place = phases.size() == 1 && step[0] == 1 && step[1] == 1 &&
+               channels * size[0] * size[1] <= STRIP / 2;  // a copy brings larger ones nearer
+    for (int a = 0; a < 2; ++a)
+      in_place &= !least[a] && !most[a] && n[a] == size[a] && n[a] % tile[a] == 0;
+    if (in_place) block = size[0] * size[1];
   }
 
-  // Packs a strip of the images of one group, for outputs from row q on.
-  void pack(long example, long group, long q, float* packed) const {
+  // A strip of the images of one group, packed for outputs from row q on.
+  const float* packed(long example, long group, long q, float* memory) const {
     const float* x = source + (example * groups + group) * channels * size[0] * size[1];
+    if (in_place) return x + q * width;
+    pack(x, q, memory);
+    return memory;
+  }
+
+  void pack(const float* x, long q, float* packed) const {
     for (long c = 0; c < channels; ++c, x += size[0] * size[1])
       for (auto& p : phases) {
         long row = (q + least[0]) * step[0] + p.of[0];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,7 @@ _IN_C = Kernels("ctc", ctc="l pppppp lllll")
 
 def states(log_probs: Any, targets: Any) -> int:
     """How many states of label sequences there are in all steps."""
-    steps, (n, length) = log_probs.shape[0], targets.shape
-    count: int = steps * n * (2 * length + 1)
+    count: int = log_probs.shape[0] * (2 * math.prod(targets.shape) + targets.shape[0])
     return count
 
 

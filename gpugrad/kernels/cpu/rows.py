@@ -216,15 +216,6 @@ def affine_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **para
     return (out, mean, var) if math.isfinite(var.max()) else NotImplemented
 
 
-def standardize(xp: Any, x: Any, /, axis: Any = -1, *, eps: float = 1e-5) -> Any:
-    """The launcher of `gpugrad.ops.nn.normalization.standardize`."""
-    results = affine_norm(xp, x, axis=axis, eps=eps) if _is_last(x, axis) else NotImplemented
-    if results is NotImplemented:
-        return NotImplemented
-    out, mean, var = results
-    return out, mean, np.sqrt(var, out=var)
-
-
 def affine_norm_grads(
     xp: Any, g: Any, x: Any, /, *small: Any, weight: Any = None, **params: Any
 ) -> Any:

@@ -194,7 +194,6 @@ _along_axes = functools.partial(
     outputs=3,
     ref=standardize_ref,
     cuda=kernels.standardize,
-    cpu=rows.standardize,
 )
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     """Shift and scale an array to mean 0 and variance 1 along axes; `layer_norm` calls it.

@@ -86,6 +86,8 @@ def test_groups_of_channels(x, w, groups, stride):
         ((1, 64, 150, 150), (16, 64, 3, 3), {"padding": 1}),  # several strips
         ((2, 300, 5, 5), (33, 300, 3, 3), {"padding": 1}),  # several blocks of channels
         ((1, 20, 1, 1), (40, 20, 1, 1), {}),
+        ((2, 24, 8, 16), (20, 24, 1, 1), {}),  # read where it is
+        ((2, 3, 16, 32), (4, 3, 1, 1), {}),
     ],
 )
 def test_large_and_deep_images(x, w, keywords):

@@ -287,7 +287,41 @@ def test_a_nan_is_found_at_any_place(n, dtype, threads):
         assert nan.has_nan(x) is True
         assert nan.has_nan(x.reshape(-1, 1).T) is True
         x[place] = before
-    assert nan.has_nan(x[::2]) is NotImplemented
+    assert nan.has_nan(x[: LARGE - 1]) is NotImplemented
+
+
+VIEWS = {
+    "transposed": lambda x: x.transpose(2, 0, 1),
+    "columns": lambda x: x[:, :, 1:-1],
+    "backwards": lambda x: x[::-1, :, ::-2],
+    "broadcast": lambda x: np.broadcast_to(x[:, None, :, :1], (*x.shape[:1], 5, *x.shape[1:])),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_nan_of_a_view_is_found_and_no_other(view, threads):
+    x = np.full((40, 67, 130), np.nan, np.float32)
+    seen = VIEWS[view](x)
+    np.copyto(seen if seen.flags.writeable else x[:, :, :1], 1)
+    assert nan.has_nan(seen) is False
+    for place in ((0, 0, 0), (20, 33, 0), (39, 66, 0)):
+        x[place], before = np.nan, x[place]
+        assert nan.has_nan(seen) is bool(np.isnan(seen).any())
+        x[place] = before
+
+
+def test_a_trace_of_linear_ops_asks_for_no_nan():
+    def lowered(f):
+        def both(x, g):
+            with gg.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x)
+            return tape.gradient(y, x, output_gradients=g)
+
+        return str(gg.function(both).lower(gg.ones((3, 4)), gg.ones((3, 4))))
+
+    assert "no_nan" in lowered(gg.exp)
+    assert "no_nan" not in lowered(lambda x: gg.flip(gg.concat([x[:1], x[1:]], axis=0), axis=0))
 
 
 def test_a_large_gradient_has_no_nan_of_a_masked_branch():
