@@ -258,8 +258,9 @@ def full_on_device_of(like: Any, shape: tuple[int, ...], dtype: Any, value: floa
 
 
 _NUMPYS = frozenset((np.ndarray, type(None)))
-_NUMPYS_AND_NUMBERS = _NUMPYS | SCALARS
 """Types of the arguments of most calls."""
+
+_NUMPYS_AND_NUMBERS = _NUMPYS | SCALARS
 
 
 def meet(

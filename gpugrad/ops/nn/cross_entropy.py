@@ -161,7 +161,7 @@ def class_numbers(xp, labels, /, *, classes, ignore_index=None):
     if labels.dtype.kind not in "iu":
         raise DTypeError(f"{_SPARSE}: labels are {labels.dtype}; class numbers must be integers.")
     ignore_index = None if ignore_index is None else operator.index(ignore_index)
-    if ignore_index not in range(classes) and within(labels, classes):
+    if xp is NUMPY and ignore_index not in range(classes) and within(labels, classes):
         return labels.astype(np.int32)  # none is ignored
     kept = None if ignore_index is None else labels != ignore_index
     own = labels if kept is None else labels * kept

@@ -43,7 +43,7 @@ def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -
     position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
     words = philox.words(key, first, n).reshape(-1, max(length, 1))
     words &= ~position
-    words |= np.arange(length, dtype=np.uint64)
+    words |= np.arange(words.shape[1], dtype=np.uint64)
     if not cpu_kernels.sort_words(words):
         words.sort()
     words &= position

@@ -33,6 +33,16 @@ ROWS = {
     "layer_norm": (gg.layer_norm, WIDE, [normal(131), normal(131)]),
     "layer_norm without bias": (gg.layer_norm, WIDE, [normal(131)]),
     "layer_norm without weight": (gg.layer_norm, WIDE, []),
+    "group_norm": (
+        lambda x: gg.reshape(gg.group_norm(gg.reshape(x, (-1, 2, 131)), num_groups=1), x.shape),
+        WIDE,
+        [],
+    ),
+    "instance_norm": (
+        lambda x: gg.reshape(gg.instance_norm(gg.reshape(x, (-1, 2, 131))), x.shape),
+        WIDE,
+        [],
+    ),
     "rfft": (lambda x: gg.real(gg.fft.rfft(x)), WIDE, []),
     "abs of complex": (lambda x: gg.abs(gg.fft.fft(x)), WIDE, []),
     "cumsum": (lambda x: gg.cumsum(x, axis=1), WIDE, []),
@@ -65,6 +75,34 @@ def test_a_large_array_gives_what_its_parts_give(name, dtype, threads):
     for actual, desired in zip([out, dx, *rest], expected, strict=True):
         assert actual.dtype == dtype
         np.testing.assert_allclose(actual, desired, 30 * eps, 30 * eps * np.abs(desired).max())
+
+
+EXACT = {
+    "triu": (lambda x: gg.triu(x, 2), lambda x: np.triu(x, 2)),
+    "tril": (lambda x: gg.tril(x, -3), lambda x: np.tril(x, -3)),
+    "take": (lambda x: gg.take(x, [3, -1, 0, 3], axis=1), lambda x: x.take([3, -1, 0, 3], 1)),
+    "roll": (lambda x: gg.roll(x, -2, axis=1), lambda x: np.roll(x, -2, 1)),
+    "cross": (lambda x: gg.cross(x[:, :3], x[:, 3:6]), lambda x: np.cross(x[:, :3], x[:, 3:6])),
+    "clip": (lambda x: gg.clip(x, -0.5, 0.25), lambda x: np.clip(x, -0.5, 0.25)),
+    "median": (gg.median, lambda x: gg.quantile(x, 0.5).numpy()),
+}
+"""Functions that have another way for large, or small, arrays, and the usual way."""
+
+
+@pytest.mark.parametrize("special", [None, -0.0, np.inf, np.nan])
+@pytest.mark.parametrize("name", EXACT)
+def test_arrays_of_each_size_give_the_same_bits(name, special):
+    ours, usual = EXACT[name]
+    for x in (normal(5, 7), normal(6, 8), normal(40, 41), normal(3000, 7)):
+        x = x.astype(np.float32)
+        x[::3, 1] = x[::3, 1] if special is None else special
+        with np.errstate(invalid="ignore"):
+            actual, desired = ours(x).numpy(), np.asarray(usual(x))
+        assert actual.dtype == desired.dtype == np.float32
+        numbers = desired == desired
+        assert np.array_equal(actual == actual, numbers)
+        bits = actual[numbers].view(np.uint32), desired[numbers].view(np.uint32)
+        assert np.array_equal(*bits), x.shape
 
 
 def square(x):

@@ -37,6 +37,17 @@ def test_noise_has_the_bits_of_the_formula(kind, dtype, n, threads):
         assert np.array_equal(actual.view(bits), desired.view(bits))
 
 
+@pytest.mark.parametrize("n", [random.LEAST, pytest.param(1 << 22, marks=pytest.mark.slow)])
+def test_words_are_sorted(n):
+    words = philox.words((3, 4), 5, 2 * n).reshape(2, n)
+    words[1, : n // 2] |= np.uint64(0x7FF << 53)  # most have their highest bits in common
+    words &= ~np.uint64(n - 1)
+    words |= np.arange(n, dtype=np.uint64)
+    desired = np.sort(words)
+    assert random.sort_words(words)
+    assert np.array_equal(words, desired)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_extreme_words_have_the_bits_of_the_formula(dtype):
     """Ten million numbers reach the far tails."""
