@@ -105,6 +105,13 @@ def _all(values: Any) -> bool:
     return all(values)
 
 
+def _any(values: Any) -> bool:
+    """`any` in SciPy's formulas, likewise."""
+    if isinstance(values, Tensor) and values.ndim == 1:
+        return bool(TENSOR.any(values))
+    return any(values)
+
+
 class Reader:
     """Executes modules of SciPy with other imports. Checks of unknown values raise nothing.
 
@@ -140,6 +147,7 @@ class Reader:
             "float": Float,
             "sum": _sum,
             "all": _all,
+            "any": _any,
             "holds": holds,
             "known": known,
             **names,

@@ -36,6 +36,21 @@ template <class T> void recursion(const T* a, const T* g, T* v, long m, long k) 
   of_length[k < 8 ? k : 0](a, g, v, m, k);
 }
 
+// The sum of x_i y_i, in lanes: an addition takes several cycles, and would wait for the one before.
+template <class T> T dot(const T* x, const T* y, long n) {
+  typedef T Lanes __attribute__((vector_size(64), aligned(sizeof(T))));
+  constexpr long N = 64 / sizeof(T);
+  Lanes sums[2] = {};
+  long i = 0;
+  for (; i + 2 * N <= n; i += 2 * N)
+    for (long k = 0; k < 2; ++k)
+      sums[k] += *(const Lanes*)(x + i + k * N) * *(const Lanes*)(y + i + k * N);
+  T sum = 0;
+  for (; i < n; ++i) sum += x[i] * y[i];
+  for (long k = 0; k < N; ++k) sum += sums[0][k] + sums[1][k];
+  return sum;
+}
+
 // v_i = g_i - sum of a_j v_(i+j); by_x_i = sum of b_j v_(i+j); by_b_j = sum of v_i x_(i-j);
 // by_a_j = -sum of v_i y_(i-j); by_zi is the first k - 1 of v. a_0 is 1, and by_a_0 stays 0.
 template <class T>
@@ -50,15 +65,9 @@ void line(const T* b, const T* a, const T* g, const T* x, const T* y, T* by_x, d
     for (long j = 0; j < k; ++j)
       for (long i = 0; i < m; ++i) by_x[low + i] += b[j] * v[i + j];
     for (long j = 0; j < k; ++j) {
-      T of_b = 0, of_a = 0;
-      const long first = std::max(0L, j - low);
-      const T *xs = x + low - j, *ys = y + low - j;
-      for (long i = first; i < m; ++i) {
-        of_b += v[i] * xs[i];
-        of_a += v[i] * ys[i];
-      }
-      by_b[j] += of_b;
-      if (j) by_a[j] -= of_a;
+      const long first = std::min(m, std::max(0L, j - low)), from = low - j + first;
+      by_b[j] += dot(v + first, x + from, m - first);
+      if (j) by_a[j] -= dot(v + first, y + from, m - first);
     }
   }
   for (long j = 0; j + 1 < k; ++j) by_zi[j] = j < n ? v[j] : 0;

@@ -233,11 +233,13 @@ template <class T, class F> void sums_gradient(void* state, long piece) {
       for (long j = 0; j < near; ++j)
         for (long r = 0; r < rows; ++r)
           weights[r * STRIP + j] = g[before(from + j, job.m) + low + r];
-      for (long r = 0; r < rows; ++r)
-        for (long j = near; j < real; ++j) {
-          const long a = std::min(low + r, from + j), b = std::max(low + r, from + j);
-          weights[r * STRIP + j] = a == b ? T(0) : g[before(a, job.m) + b];
-        }
+      for (long r = 0; r < rows; ++r) {
+        const long own = low + r, after = std::max(own + 1 - from, near);  // of the pairs (own, j)
+        for (long j = near; j < std::min(own - from, real); ++j)
+          weights[r * STRIP + j] = g[before(from + j, job.m) + own];
+        for (long j = after; j < real; ++j)
+          weights[r * STRIP + j] = g[before(own, job.m) + from + j];
+      }
     } else if (job.column == 1)
       for (long r = 0; r < rows; ++r)
         for (long j = 0; j < real; ++j) weights[r * STRIP + j] = g[r * job.row + from + j];
@@ -249,13 +251,12 @@ template <class T, class F> void sums_gradient(void* state, long piece) {
       for (long r = 0; r < rows; ++r)
         for (long j = 0; j < width; j += N<T>) {
           Vec<T> top = T(0), ties = T(0);
-          const auto term = [&](long k) {
-            return F::term(
-                Vec<T>(x[r * size + k]), load<N<T>, N<T>>(y + k * n + from + j), job.p);
-          };
-          for (long k = 0; k < size; ++k) top = F::join(top, term(k));
-          for (long k = 0; k < size; ++k)
-            ties += where(term(k) == top, Vec<T>(T(1)), Vec<T>(T(0)));
+          for (long k = 0; k < size; ++k) {
+            const Vec<T> b = load<N<T>, N<T>>(y + k * n + from + j);
+            const Vec<T> t = F::term(Vec<T>(x[r * size + k]), b, job.p), one = T(1), none = T(0);
+            ties = where(t > top, one, where(t == t, ties + where(t == top, one, none), none));
+            top = F::join(top, t);
+          }
           T* weight = weights.data() + r * STRIP + j;
           store<N<T>>(most.data() + r * STRIP + j, top);
           store<N<T>>(weight, load<N<T>, N<T>>(weight) / ties);

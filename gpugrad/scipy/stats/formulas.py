@@ -185,8 +185,12 @@ def _pearson3(name: str, other: str) -> Callable[..., Any]:
 
 def _mixture(log_weight: Any, log_density: Any, centre: Any) -> Any:
     """The log of a sum of weighted densities j = 0, 1, ..., around the largest term."""
-    first = xp.maximum(xp.floor(xp.stop_gradient(centre)) - _AROUND, 0.0)
-    j = first[..., None] + xp.astype(NUMPY.arange(2 * _AROUND), np.float64)
+    centre, around = xp.stop_gradient(centre), _AROUND
+    largest = float(xp.max(centre)) if are_constants([centre]) and centre.size else np.nan
+    if 0 <= largest < around:  # no term is less concave than Poisson's weights
+        around = min(around, 24 + math.ceil(10 * math.sqrt(largest)))
+    first = xp.maximum(xp.floor(centre) - around, 0.0)
+    j = first[..., None] + xp.astype(NUMPY.arange(2 * around), np.float64)
     return xp.logsumexp(log_weight(j) + log_density(j), axis=-1)
 
 
@@ -218,8 +222,10 @@ def _noncentral_f(self: Any, x: Any, dfn: Any, dfd: Any, nc: Any) -> Any:
         a = 0.5 * dfn[..., None] + j
         return special.xlogy(a - 1, y) - (a + b) * xp.log1p(y) - special.betaln(a, b)
 
-    share = dfn * x / (dfn * x + dfd)
-    centre = 0.5 * nc * share
+    # term j + 1 is mean (a + b + j) / ((a + j) (j + 1)) times term j: about 1 at the centre
+    mean, less = 0.5 * nc * dfn * x / (dfn * x + dfd), 0.5 * dfn
+    excess = mean - less
+    centre = 0.5 * (excess + xp.sqrt(excess * excess + 2 * (dfn + dfd) * mean))
     return xp.log(dfn / dfd) + _mixture(lambda j: _poisson(j, half), density, centre)
 
 
@@ -323,6 +329,17 @@ def _skellam_logpmf(self: Any, k: Any, mu1: Any, mu2: Any) -> Any:
     return math.log(2) + _noncentral_chi2(2 * mean, 2 * (1 + xp.abs(k)), 2 * other)
 
 
+def _area_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An `_area` by a function of special with slopes; by the density for constant shapes."""
+
+    def area(self: Any, x: Any, *shapes: Any) -> Any:
+        if are_constants(shapes):
+            return rv_continuous._area(self, x, *shapes)
+        return function(x, *shapes)
+
+    return area
+
+
 def _sampled(method: Callable[..., Any]) -> dict[str, Any]:
     return {**_HOSTED, **{f"_{name}": method(name) for name in ("pdf", "cdf", "sf")}}
 
@@ -370,9 +387,23 @@ FORMULAS: dict[str, dict[str, Any]] = {
         "_logcdf": lambda self, *args: kappa_logs(*args)[2],
         "_ppf": kappa_ppf,
     },
-    "ncf_gen": {**_exp(_noncentral_f), **_HOSTED, **_INTEGRALS},
-    "nct_gen": {"_pdf": _noncentral_t, **_HOSTED, **_INTEGRALS},
-    "ncx2_gen": {**_exp(lambda self, *args: _noncentral_chi2(*args)), **_HOSTED},
+    "ncf_gen": {
+        **_exp(_noncentral_f),
+        **_HOSTED,
+        **_INTEGRALS,
+        "_area": _area_of(lambda x, dfn, dfd, nc: special.ncfdtr(dfn, dfd, nc, x)),
+    },
+    "nct_gen": {
+        "_pdf": _noncentral_t,
+        **_HOSTED,
+        **_INTEGRALS,
+        "_area": _area_of(lambda x, df, nc: special.nctdtr(df, nc, x)),
+    },
+    "ncx2_gen": {
+        **_exp(lambda self, *args: _noncentral_chi2(*args)),
+        **_HOSTED,
+        "_area": _area_of(special.chndtr),
+    },
     "norminvgauss_gen": _HOSTED,
     "pearson3_gen": {
         **_HOSTED,
