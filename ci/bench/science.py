@@ -138,10 +138,23 @@ ROWS: dict[str, Row] = {
 }
 
 SECONDS = 0.001 if args.small else 0.2
-"""The most that SciPy's own method of a distribution may take; slow ones get fewer points."""
+"""The most that SciPy's own method of a distribution may take, and a tenth of our most with the
+gradient; slow ones get fewer points."""
 LAWS = {name: shapes for name, shapes in distcont if isinstance(name, str)}
 METHODS = {"pdf": "", "logpdf": "log_prob", "cdf": "cdf", "sf": "", "ppf": "icdf"}
 """Methods of distributions, and torch's names of them."""
+
+
+def with_gradient(function: Callable[..., Any], ours: Any, tensors: Any) -> Callable[[], Any]:
+    """The value of a row with its gradients."""
+
+    def both() -> Any:
+        with gg.GradientTape() as tape:
+            tape.watch(tensors)
+            value = function(ours, *tensors)
+        return [value, *tape.gradient(value, tensors)]
+
+    return both
 
 
 def of_law(title: str) -> Row:
@@ -152,11 +165,15 @@ def of_law(title: str) -> Row:
     few = q[:100] if method == "ppf" else law.ppf(q[:100], *shapes)
     seconds = min(peers.race({"SciPy": lambda: [getattr(law, method)(few, *shapes)]}, 1).values())
     n = max(10, int(min(q.size, 100 * SECONDS / seconds)))
-    points = q[:n] if method == "ppf" else np.resize(few, n)
+    points = q if method == "ppf" else np.resize(few, q.size)
     fixed = () if args.shapes else shapes
     call = lambda s, x, *p: getattr(getattr(s, name), method)(x, *fixed, *p)  # noqa: E731
     by = [np.array(float(p)) for p in (*(shapes if args.shapes else ()), 0.0, 1.0)]
-    return "stats", call, [points, *by]
+    some = [gg.asarray(a) for a in (points[: min(n, 2000)], *by)]
+    both = with_gradient(call, gg.scipy.stats, some)
+    seconds = min(peers.race({"gpugrad": both}, 1).values())
+    n = max(10, int(min(n, some[0].size * 10 * SECONDS / seconds)))
+    return "stats", call, [points[:n], *by]
 
 
 def distances(x: Any, a: Any) -> Any:
@@ -272,12 +289,7 @@ def race(name: str, row: Row) -> bool:
     theirs, ours = (importlib.import_module(f"{p}scipy.{namespace}") for p in ("", "gpugrad."))
     tensors = [gg.asarray(a) for a in arrays]
 
-    def both() -> Any:
-        with gg.GradientTape() as tape:
-            tape.watch(tensors)
-            value = function(ours, *tensors)
-        return [value, *tape.gradient(value, tensors)]
-
+    both = with_gradient(function, ours, tensors)
     runs = {
         "gpugrad": lambda: [function(ours, *tensors)],
         "SciPy": lambda: [function(theirs, *arrays)],
