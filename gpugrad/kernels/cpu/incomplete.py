@@ -49,9 +49,6 @@ def _slopes(a: Any, b: Any, x: Any, second: bool = False) -> Any:
     out = np.empty(shape, dtype)
     arrays = [None if v is None else np.asarray(v, dtype) for v in (a, b, x)]
     steps = [int(v is not None and v.size > 1) for v in arrays]
-    flat = [
-        row_major(np.broadcast_to(v, shape)) if step else v
-        for v, step in zip(arrays, steps, strict=True)
-    ]
+    flat = [v if v is None or v.size == 1 else row_major(np.broadcast_to(v, shape)) for v in arrays]
     good = _IN_C.slopes(WIDE[dtype], b is not None, second, *flat, out, *steps, out.size)
     return out if good else NotImplemented
