@@ -1,9 +1,12 @@
 """gg.scipy beside SciPy, torch and jax: forward, and value with gradient, on a CPU.
 
-python ci/bench/science.py [--rounds N] [--small] [--laws] [--json PATH] [NAME ...]
+python ci/bench/science.py [--rounds N] [--small] [--json PATH] [NAME ...]
+python ci/bench/science.py --laws [--shapes] [--minutes N]
 
 A row is a function of a namespace and its arrays. With --laws, each distribution of SciPy's own
-tests has a row for each method, by the point, the location and the scale. A row runs with SciPy's
+tests has a row for each method, by the point, the location and the scale, and with --shapes by
+its other parameters, too. They run in a fixed shuffled order for at most --minutes, with a line of
+progress on stderr; what is left is counted. A row runs with SciPy's
 and with our namespace, and then with its gradient by all of the arrays. Targets: at most 1.2 of
 SciPy's time, 1.1 for sparse arrays, at most 4 of our own forward for value and gradient, and 0.9 of
 torch's and jax's times, where they have the function. The memory of sparse products and solutions
@@ -15,9 +18,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import random
 import sys
+import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import peers
@@ -25,6 +30,8 @@ import peers
 parser = peers.options(__doc__, rounds=7, threads=2)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the rows to run (all)")
 parser.add_argument("--laws", action="store_true", help="run the rows of all distributions")
+parser.add_argument("--shapes", action="store_true", help="gradients of --laws by shapes, too")
+parser.add_argument("--minutes", type=float, default=30.0, help="the most for --laws (30)")
 args = peers.parse_args(parser)
 
 import numpy as np
@@ -131,10 +138,23 @@ ROWS: dict[str, Row] = {
 }
 
 SECONDS = 0.001 if args.small else 0.2
-"""The most that SciPy's own method of a distribution may take; slow ones get fewer points."""
+"""The most that SciPy's own method of a distribution may take, and a tenth of our most with the
+gradient; slow ones get fewer points."""
 LAWS = {name: shapes for name, shapes in distcont if isinstance(name, str)}
 METHODS = {"pdf": "", "logpdf": "log_prob", "cdf": "cdf", "sf": "", "ppf": "icdf"}
 """Methods of distributions, and torch's names of them."""
+
+
+def with_gradient(function: Callable[..., Any], ours: Any, tensors: Any) -> Callable[[], Any]:
+    """The value of a row with its gradients."""
+
+    def both() -> Any:
+        with gg.GradientTape() as tape:
+            tape.watch(tensors)
+            value = function(ours, *tensors)
+        return [value, *tape.gradient(value, tensors)]
+
+    return both
 
 
 def of_law(title: str) -> Row:
@@ -145,9 +165,15 @@ def of_law(title: str) -> Row:
     few = q[:100] if method == "ppf" else law.ppf(q[:100], *shapes)
     seconds = min(peers.race({"SciPy": lambda: [getattr(law, method)(few, *shapes)]}, 1).values())
     n = max(10, int(min(q.size, 100 * SECONDS / seconds)))
-    points = q[:n] if method == "ppf" else np.resize(few, n)
-    call = lambda s, x, *p: getattr(getattr(s, name), method)(x, *shapes, *p)  # noqa: E731
-    return "stats", call, [points, np.array(0.0), np.array(1.0)]
+    points = q if method == "ppf" else np.resize(few, q.size)
+    fixed = () if args.shapes else shapes
+    call = lambda s, x, *p: getattr(getattr(s, name), method)(x, *fixed, *p)  # noqa: E731
+    by = [np.array(float(p)) for p in (*(shapes if args.shapes else ()), 0.0, 1.0)]
+    some = [gg.asarray(a) for a in (points[: min(n, 2000)], *by)]
+    both = with_gradient(call, gg.scipy.stats, some)
+    seconds = min(peers.race({"gpugrad": both}, 1).values())
+    n = max(10, int(min(n, some[0].size * 10 * SECONDS / seconds)))
+    return "stats", call, [points[:n], *by]
 
 
 def distances(x: Any, a: Any) -> Any:
@@ -209,7 +235,8 @@ def of_peer(table: dict[str, Callable[..., Any]], name: str) -> Callable[..., An
         )(x)
     module = getattr(importlib.import_module("jax.scipy.stats"), law, None)
     call = getattr(module, method, None)
-    return call and (lambda scipy, x, *p: call(x, *LAWS[law], *p))
+    fixed = () if args.shapes else LAWS[law]
+    return call and (lambda scipy, x, *p: call(x, *fixed, *p))
 
 
 def _torch_stft(torch: Any, x: Any) -> Any:
@@ -262,12 +289,7 @@ def race(name: str, row: Row) -> bool:
     theirs, ours = (importlib.import_module(f"{p}scipy.{namespace}") for p in ("", "gpugrad."))
     tensors = [gg.asarray(a) for a in arrays]
 
-    def both() -> Any:
-        with gg.GradientTape() as tape:
-            tape.watch(tensors)
-            value = function(ours, *tensors)
-        return [value, *tape.gradient(value, tensors)]
-
+    both = with_gradient(function, ours, tensors)
     runs = {
         "gpugrad": lambda: [function(ours, *tensors)],
         "SciPy": lambda: [function(theirs, *arrays)],
@@ -331,12 +353,28 @@ def many_systems(count: int) -> bool:
     return peers.table(f"solve_ivp of {count} systems in vmap", named, {"loop": 1 / 20})
 
 
+def laws() -> Iterator[str]:
+    """Names of the rows of distributions, until the time is over; prints the progress."""
+    names = [f"{name}.{method}" for name in LAWS for method in METHODS]
+    random.Random(0).shuffle(names)  # a part of them is a sample
+    start, limit = time.monotonic(), 60 * args.minutes
+    for k, name in enumerate(names):
+        spent = time.monotonic() - start
+        if spent > limit:
+            print(f"{len(names) - k} of {len(names)} rows of distributions were not run.")
+            return
+        left = spent / max(k, 1) * (len(names) - k)
+        print(f"[{k}/{len(names)}] {name}, about {left / 60:.0f} min left", file=sys.stderr)
+        yield name
+
+
 def main() -> int:
     """Print the tables of all rows."""
-    laws = [f"{name}.{method}" for name in LAWS for method in METHODS] if args.laws else []
-    chosen = args.names or [*ROWS, *laws]
-    good = [race(name, of_law(name) if "." in name else ROWS[name]) for name in chosen]
-    if not args.names:
+    good = []
+    for name in laws() if args.laws else args.names or ROWS:
+        with peers.record_failure(name):
+            good.append(race(name, of_law(name) if "." in name else ROWS[name]))
+    if not args.laws and not args.names:
         good.append(memory_of_sparse())
         good.append(many_systems(200 if args.small else 10000))
     return peers.status(all(good))

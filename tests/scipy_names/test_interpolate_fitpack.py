@@ -116,6 +116,11 @@ def test_results_have_gradients(name):
 SMOOTHED = {
     "Univariate": (lambda f, x, y, w: f.UnivariateSpline(x, y, w, s=0.9)(AT), X, Y, 1 + Y**2),
     "splrep": (lambda f, x, y, w: f.splev(AT, f.splrep(x, y, w, s=0.9)), X, Y, 1 + Y**2),
+    "make_splrep": (lambda f, x, y, w: f.make_splrep(x, y, w=w, s=0.9)(AT), X, Y, 1 + Y**2),
+    "make_splprep": (lambda f, x, y: f.make_splprep([x, y], s=0.3)[0](AT / 9)[1], X, Y),
+    "splprep": (lambda f, x, y: f.splev(AT / 9, f.splprep([x, y], s=0.3)[0])[1], X, Y),
+    "bisplrep": (lambda f, z: f.bisplev(AT / 3, AT / 3, f.bisplrep(*SPREAD.T, z, s=0.02)),
+                 np.sin(5 * SPREAD[:, 0]) * SPREAD[:, 1]),
     "Rect": (lambda f, z: f.RectBivariateSpline(GRID, GRID, z, s=3.0)(AT, AT),
              RNG.normal(size=(7, 7))),
     "Smooth": (lambda f, z: f.SmoothBivariateSpline(*SPREAD.T, z, s=0.02).ev(AT / 3, AT / 3),
@@ -140,10 +145,22 @@ def test_a_smoothed_spline_has_scipys_values_and_gradients(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Univariate", "splrep", "Rect", "Sphere"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Univariate",
+        "splrep",
+        "Rect",
+        "Sphere",
+        "make_splrep",
+        "make_splprep",
+        "splprep",
+        "bisplrep",
+    ],
+)
 def test_slopes_of_a_smoothed_spline_are_those_of_scipys_fits(name):
     call, *arrays = SMOOTHED[name]
-    *fixed, z = arrays[:2] if name in ("Univariate", "splrep") else arrays
+    *fixed, z = arrays[:2] if len(arrays) == 3 else arrays
     rest = [arrays[2]] if len(arrays) == 3 else []
     jump = np.random.default_rng(1).normal(size=z.shape)
 
@@ -181,7 +198,7 @@ def test_a_smoothed_fit_has_exact_derivatives():
 def test_fits_without_a_derivative_raise_rather_than_cut_a_gradient():
     for call in (
         lambda f, y: f.make_smoothing_spline(X, y)(AT),
-        lambda f, y: f.make_splrep(X, y, s=0.5)(AT),
+        lambda f, y: f.splprep([X, y], s=0.5, nest=20)[0][1][0],
     ):
         np.testing.assert_allclose(
             np.asarray(call(gg.scipy.interpolate, Y)), call(scipy.interpolate, Y)

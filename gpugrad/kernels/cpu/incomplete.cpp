@@ -205,7 +205,7 @@ template <class T, bool BETA> void piece(void* state, long k) {
   Job& job = *(Job*)state;
   const double eps = sizeof(T) == 4 ? 1e-9 : 2e-16;
   bool failed = false;
-  for (long i = k * PIECE; i < job.n && i < (k + 1) * PIECE; i += N) {
+  for (long i = k * PIECE; !failed && i < job.n && i < (k + 1) * PIECE; i += N) {
     const long n = job.n - i < N ? job.n - i : N;
     const D a = vector_of<T>(job, 0, i, n), x = vector_of<T>(job, BETA ? 2 : 1, i, n);
     const D b = BETA ? vector_of<T>(job, 1, i, n) : D(1.0), y = BETA ? 1.0 - x : D(1.0);

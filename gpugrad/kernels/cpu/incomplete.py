@@ -27,30 +27,28 @@ def beta_slopes(second: bool) -> Any:
     return lambda xp, a, b, x, /: _slopes(a, b, x, second)
 
 
+def _shape(arrays: Any) -> tuple[int, ...]:
+    """The broadcast shape; () for shapes that do not fit, which the formula names."""
+    try:
+        return np.broadcast_shapes(*(getattr(v, "shape", ()) for v in arrays))
+    except ValueError:
+        return ()
+
+
 def takes(*arrays: Any) -> bool:
     """Whether there are enough elements."""
-    return math.prod(np.broadcast_shapes(*(getattr(a, "shape", ()) for a in arrays))) >= LEAST
+    return math.prod(_shape(arrays)) >= LEAST
 
 
 def _slopes(a: Any, b: Any, x: Any, second: bool = False) -> Any:
     """An array of the broadcast shape; NotImplemented if a series has too many terms, too."""
     given = [v for v in (a, b, x) if v is not None]
-    dtype = np.result_type(*given)
-    try:
-        shape = np.broadcast_shapes(*map(np.shape, given))
-    except ValueError:  # the formula names the shapes
-        return NotImplemented
+    dtype, shape = np.result_type(*given), _shape(given)
     if dtype not in WIDE or math.prod(shape) < LEAST or errors_raise() or not _IN_C:
         return NotImplemented
     out = np.empty(shape, dtype)
-    flat = [
-        None
-        if v is None
-        else np.asarray(v, dtype)
-        if np.size(v) == 1
-        else row_major(np.broadcast_to(v, shape))
-        for v in (a, b, x)
-    ]
-    steps = [int(v is not None and v.size > 1) for v in flat]
+    arrays = [None if v is None else np.asarray(v, dtype) for v in (a, b, x)]
+    steps = [int(v is not None and v.size > 1) for v in arrays]
+    flat = [v if v is None or v.size == 1 else row_major(np.broadcast_to(v, shape)) for v in arrays]
     good = _IN_C.slopes(WIDE[dtype], b is not None, second, *flat, out, *steps, out.size)
     return out if good else NotImplemented

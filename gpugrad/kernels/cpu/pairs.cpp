@@ -216,6 +216,20 @@ template <class T, class F> void own_sums(void* state, long piece) {
   }
 }
 
+// From a line g of the pairs of one set, those of rows from `low` and columns from `from` on.
+template <class T>
+void own_cotangents(const T* g, long m, long low, long rows, long from, long real, T* weights) {
+  const long near = std::clamp(low - from, 0L, std::max(real, 0L));
+  for (long j = 0; j < near; ++j)
+    for (long r = 0; r < rows; ++r) weights[r * STRIP + j] = g[before(from + j, m) + low + r];
+  for (long r = 0; r < rows; ++r) {
+    const long own = low + r, after = std::max(own + 1 - from, near);  // of the pairs (own, j)
+    for (long j = near; j < std::min(own - from, real); ++j)
+      weights[r * STRIP + j] = g[before(from + j, m) + own];
+    for (long j = after; j < real; ++j) weights[r * STRIP + j] = g[before(own, m) + from + j];
+  }
+}
+
 // out[i, k] = the sum of g[i, j] times the slope at x[i, k] and y[k, j] over j; x and out are (m, k),
 // y is (k, n) as in `sums`. Of the largest terms of a pair each gets an equal part.
 template <class T, class F> void sums_gradient(void* state, long piece) {
@@ -228,19 +242,9 @@ template <class T, class F> void sums_gradient(void* state, long piece) {
   for (long from = 0; from < n; from += STRIP) {
     const long width = std::min(n - from, STRIP), real = std::min(job.real - from, width);
     std::fill(weights.begin(), weights.end(), T(0));
-    if (!job.row) {  // of the pairs of one set: g is a line
-      const long near = std::clamp(low - from, 0L, std::max(real, 0L));
-      for (long j = 0; j < near; ++j)
-        for (long r = 0; r < rows; ++r)
-          weights[r * STRIP + j] = g[before(from + j, job.m) + low + r];
-      for (long r = 0; r < rows; ++r) {
-        const long own = low + r, after = std::max(own + 1 - from, near);  // of the pairs (own, j)
-        for (long j = near; j < std::min(own - from, real); ++j)
-          weights[r * STRIP + j] = g[before(from + j, job.m) + own];
-        for (long j = after; j < real; ++j)
-          weights[r * STRIP + j] = g[before(own, job.m) + from + j];
-      }
-    } else if (job.column == 1)
+    if (!job.row)
+      own_cotangents(g, job.m, low, rows, from, real, weights.data());
+    else if (job.column == 1)
       for (long r = 0; r < rows; ++r)
         for (long j = 0; j < real; ++j) weights[r * STRIP + j] = g[r * job.row + from + j];
     else

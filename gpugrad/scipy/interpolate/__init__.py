@@ -27,6 +27,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.scipy import sparse
 from gpugrad.scipy.calling import on_values, plain_values
 from gpugrad.scipy.interpolate import (
+    curves,
     fitpack,
     fitted,
     grids,
@@ -221,8 +222,8 @@ def _made() -> dict[str, Any]:
     """Functions and classes that stand for those that FITPACK and Qhull compute."""
     read = _read("_bsplines")
     make = read.make_interp_spline
-    make_splrep, make_splprep, splprep = fitpack.curve(make)
     return {
+        **curves.curve(make, read.BSpline),
         **fitted.classes(make, read.make_lsq_spline, _read("_fitpack_impl")),
         "CloughTocher2DInterpolator": scattered.CloughTocher2DInterpolator,
         "LinearNDInterpolator": scattered.LinearNDInterpolator,
@@ -231,10 +232,7 @@ def _made() -> dict[str, Any]:
         "griddata": scattered.griddata_with(_read("_interpolate").interp1d),
         "insert": fitpack.insert,
         "make_smoothing_spline": fitpack.smoothing_spline(make),
-        "make_splprep": make_splprep,
-        "make_splrep": make_splrep,
         "spalde": fitpack.spalde,
-        "splprep": splprep,
         "sproot": fitpack.sproot,
     }
 

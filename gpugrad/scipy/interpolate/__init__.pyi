@@ -206,7 +206,7 @@ def bisplrep(
     nyest: Any = None,
     quiet: Any = 1,
 ) -> Any:
-    """Find a bivariate B-spline representation of a surface."""
+    """A B-spline surface beside points, with gradients at SciPy's knots and residual."""
 
 def generate_knots(
     x: Any,
@@ -292,8 +292,32 @@ def make_lsq_spline(
 def make_smoothing_spline(
     x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0
 ) -> Any: ...
-def make_splprep(x: Any, **options: Any) -> Any: ...
-def make_splrep(x: Any, y: Any, **options: Any) -> Any: ...
+def make_splprep(
+    x: Any,
+    *,
+    w: Any = None,
+    u: Any = None,
+    ub: Any = None,
+    ue: Any = None,
+    k: Any = 3,
+    s: Any = 0,
+    t: Any = None,
+    nest: Any = None,
+    bc_type: Any = None,
+) -> Any: ...
+def make_splrep(
+    x: Any,
+    y: Any,
+    *,
+    w: Any = None,
+    xb: Any = None,
+    xe: Any = None,
+    k: Any = 3,
+    s: Any = 0,
+    t: Any = None,
+    nest: Any = None,
+    bc_type: Any = None,
+) -> Any: ...
 def pade(an: Any, m: Any, n: Any = None) -> Any:
     """Return Pade approximation to a polynomial as the ratio of two polynomials."""
 
@@ -315,7 +339,21 @@ def splev(x: Any, tck: Any, der: Any = 0, ext: Any = 0) -> Any:
 def splint(a: Any, b: Any, tck: Any, full_output: Any = 0) -> Any:
     """Evaluate the definite integral of a B-spline between two given points."""
 
-def splprep(x: Any, *args: Any, **options: Any) -> Any: ...
+def splprep(
+    x: Any,
+    w: Any = None,
+    u: Any = None,
+    ub: Any = None,
+    ue: Any = None,
+    k: Any = 3,
+    task: Any = 0,
+    s: Any = None,
+    t: Any = None,
+    full_output: Any = 0,
+    nest: Any = None,
+    per: Any = 0,
+    quiet: Any = 1,
+) -> Any: ...
 def splrep(x: Any, y: Any, *args: Any, **keywords: Any) -> Any:
     """`splrep`; of values if nothing follows the arguments, or an option is only FITPACK's."""
 

@@ -1,4 +1,4 @@
-"""FITPACK's functions on Tensors: tensor products, inserted knots, roots, interpolating curves."""
+"""FITPACK's functions on Tensors: tensor products, inserted knots, roots, smoothing."""
 
 from __future__ import annotations
 
@@ -139,39 +139,3 @@ def smoothing_spline(make: Callable[..., Any]) -> Callable[..., Any]:
         return make(x, NUMPY.moveaxis(smooth, 0, axis), k=3, bc_type="natural", axis=axis)
 
     return make_smoothing_spline
-
-
-def curve(make: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-    """`make_splrep`, `make_splprep` and `splprep`: those through all points have gradients."""
-
-    def make_splrep(x: Any, y: Any, **options: Any) -> Any:
-        k, kind = options.pop("k", 3), options.pop("bc_type", None)
-        if any(v is not None and np.any(np.asarray(v)) for v in options.values()):
-            return on_values(scipys.make_splrep)(x, y, k=k, bc_type=kind, **options)
-        return make(x, y, k=k, bc_type=kind)
-
-    def make_splprep(x: Any, **options: Any) -> Any:
-        k, kind, u = options.pop("k", 3), options.pop("bc_type", None), options.pop("u", None)
-        if any(v is not None and np.any(np.asarray(v)) for v in options.values()):
-            return on_values(scipys.make_splprep)(x, u=u, k=k, bc_type=kind, **options)
-        points = NUMPY.stack([NUMPY.asarray(v, dtype=float) for v in x], axis=1)
-        u = _chords(points) if u is None else _floats(u)
-        return make(u, points.T, k=k, axis=1, bc_type=kind), u
-
-    def splprep(x: Any, *args: Any, **options: Any) -> Any:
-        if args or options.get("s", 1) != 0 or set(options) - {"s", "k", "u"}:
-            return on_values(scipys.splprep)(x, *args, **options)
-        k = options.get("k", 3)
-        points = NUMPY.stack([_floats(v) for v in x], axis=1)
-        u = _chords(points) if options.get("u") is None else _floats(options["u"])
-        made = make(u, points, k=k)
-        return (made.t, list(made.c.T), k), u
-
-    return make_splrep, make_splprep, splprep
-
-
-def _chords(points: Tensor) -> Tensor:
-    """Parameters from 0 to 1 by the distances of neighbouring points."""
-    steps = NUMPY.sqrt(NUMPY.sum((points[1:] - points[:-1]) ** 2, axis=1))
-    u = NUMPY.cumsum(steps)
-    return NUMPY.concatenate([NUMPY.zeros(1), u / u[-1]])

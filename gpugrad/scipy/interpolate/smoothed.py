@@ -103,7 +103,7 @@ def curve(x: Any, y: Any, w: Any, tck: Any, fp: float) -> Any:
     data = np.minimum(np.searchsorted(at, t), at.size - 1)
     t = NUMPY.where(NUMPY.asarray(at[data] == t), x[data], NUMPY.asarray(t))
     rows = w[:, None] * fitpack.basis_matrix(t, k, x, 0)
-    return t, least_squares(rows, jumps(t, k), w * y, c[:n], fp), k
+    return t, least_squares(rows, jumps(t, k), (w * y.T).T, c[:n], fp), k
 
 
 def products(tx: Any, ty: Any, kx: int, ky: int, x: Any, y: Any) -> Tensor:

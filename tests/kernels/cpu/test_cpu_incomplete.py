@@ -57,6 +57,19 @@ def test_one_parameter_for_all_points_gives_the_same_bits(name):
 
 
 @names
+def test_arrays_of_other_dtypes_and_shapes_are_broadcast(name):
+    *parameters, x = points(name)
+    first = np.float32(parameters[0][:3, None])
+    expected = by_formula(name, *[np.full(N, float(first[1, 0])), *parameters[1:], x])
+    actual = LAUNCHERS[name](NUMPY, first, *parameters[1:], x)
+    assert (actual.dtype, actual.shape) == (np.float64, (3, N))
+    np.testing.assert_allclose(actual[1], expected, 1e-10, 1e-38)
+    traced = gg.function(lambda *a: OPS[name].eager(*a))
+    with pytest.raises(gg.errors.ShapeError):
+        traced(*[np.ones(N)] * len(parameters), np.ones(N + 1))
+
+
+@names
 def test_limits_and_wrong_arguments_are_those_of_the_formula(name):
     inf, nan = np.inf, np.nan
     parameters = [[-1.0, 0.0, 0.1, 0.3, 1.0, 7.0, inf, nan]] * (1 + name.startswith("beta"))
