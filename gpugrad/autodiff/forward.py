@@ -1,8 +1,9 @@
 """Forward mode: carries tangents along with the values, from the same op records.
 
 An op with one result computes its tangent by the first that exists: its partials; the op itself, if
-linear; a JVP rule; its VJP transposed (g -> vjp(g) is linear in g, so the gradient of <vjp(g), t>
-with respect to g is the JVP of t). An op with several results transposes its VJP.
+linear; a JVP rule; its VJP, if it multiplies each element of g by a real slope; its VJP transposed
+(g -> vjp(g) is linear in g, so the gradient of <vjp(g), t> with respect to g is the JVP of t). An
+op with several results transposes its VJP.
 """
 
 from __future__ import annotations
@@ -134,6 +135,8 @@ class ForwardAccumulator(ForwardGrowing):
             pairs = zip(op.push(tangents), outs, strict=True)
             return [t if t.dtype == o.dtype else TENSOR.astype(t, o.dtype) for t, o in pairs]
         how = tangent_by(op)
+        if how == "VJP" and any(t is not None and t.dtype.kind == "c" for t in (*tangents, *outs)):
+            how = "transposed"
         if how == "transposed":
             alive = revive(op, saved, serial, ids)
             return _transpose(op, tangents, shapes_and_dtypes, alive, params, outs)
@@ -150,14 +153,16 @@ class ForwardAccumulator(ForwardGrowing):
 
 
 def tangent_by(op: Any) -> str:
-    """How an op computes tangents: ``"partials"``, ``"itself"``, ``"rule"`` or ``"transposed"``."""
+    """How: by ``"partials"``, ``"itself"``, ``"rule"``, ``"VJP"`` or ``"transposed"``."""
     if op.partials is not None:
         return "partials"
     if op.outputs != 1:  # the other two give one tangent
         return "transposed"
     if op.linear == "each" or (op.linear and len(op.arrays) == 1):
         return "itself"
-    return "transposed" if op.jvps is None else "rule"
+    if op.jvps is not None:
+        return "rule"
+    return "VJP" if op.by_element and op.rules else "transposed"
 
 
 def _push(
@@ -166,6 +171,8 @@ def _push(
     """The tangent of an op's only result, by its partials, its linearity or its JVP rule."""
     if how == "itself" and op.linear is True:
         return _apply_linear(op, xp, tangents, saved, params)
+    if how == "VJP":
+        tangents = [None if t is None else _like(xp, t, out) for t in tangents]
     total = None
     for k, t in enumerate(tangents):
         term = None if t is None else _term(op, how, xp, k, t, saved, params)
@@ -173,9 +180,13 @@ def _push(
             total = term if total is None else total + term
     if total is None:
         return None
-    if total.dtype != out.dtype:
-        total = xp.astype(total, out.dtype)
-    return total if total.shape == out.shape else xp.broadcast_to(total, out.shape)
+    return _like(xp, total, out)
+
+
+def _like(xp: Any, t: Any, out: Any) -> Any:
+    """A tangent in the dtype and the shape of a result."""
+    t = xp.astype(t, out.dtype) if t.dtype != out.dtype else t
+    return t if t.shape == out.shape else xp.broadcast_to(t, out.shape)
 
 
 def _apply_linear(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any) -> Any:
@@ -193,8 +204,9 @@ def _apply_linear(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any
 
 def _term(op: Any, how: str, xp: Any, k: int, t: Any, saved: Any, params: Any) -> Any:
     """The contribution of input `k` with tangent `t` to the result's tangent; None for nothing."""
-    if how == "rule":
-        return op.jvps[k](xp, t, saved, params) if op.jvps[k] is not None else None
+    if how in ("rule", "VJP"):
+        rule = (op.jvps if how == "rule" else op.rules)[k]
+        return None if rule is None else rule(xp, t, saved, params)
     if how == "partials":
         d = op.partials[k]
         d = d(xp, t, saved, params) if callable(d) else d

@@ -8,6 +8,7 @@ from comparing import value
 from taping import tape_gradient
 
 import gpugrad as gg
+from gpugrad.autodiff import forward
 from gpugrad.autodiff import recorder as recorder_module
 from gpugrad.core import listening
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TapeError
@@ -469,3 +470,27 @@ def test_traced_function_indexes_constant_tangents(read):
         lambda x: gg.grad(lambda x: gg.sum(gg.jvp(read, [x], [t])[1] ** 2))(x),
     ):
         assert gg.function(f)(x).tolist() == f(x).tolist()
+
+
+@pytest.mark.parametrize(
+    ("op", "arrays"),
+    [
+        (gg.power, ([[2.0], [0.5], [0.0]], [3.0, 0.0])),
+        (gg.special.polygamma, ([1.0, 0.0], [[0.5], [3.0]])),
+        (gg.nn.softplus, ([-1.0, 700.0],)),
+    ],
+)
+def test_the_vjp_of_elements_is_their_jvp(op, arrays, monkeypatch):
+    assert forward.tangent_by(op.op) == "VJP"
+    xs = [np.asarray(a) for a in arrays]
+    jvp = lambda *xs: gg.jvp(op, xs, [np.full(x.shape, 1.5) for x in xs])[1]  # noqa: E731
+    through = lambda *xs: gg.grad(lambda *xs: gg.sum(jvp(*xs)))(*xs)  # noqa: E731
+    direct = jvp(*xs), through(*xs)
+    monkeypatch.setattr(forward, "tangent_by", lambda op: "transposed")
+    for one, other in zip(direct, (jvp(*xs), through(*xs)), strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-14)
+
+
+def test_a_complex_tangent_is_not_the_vjp():
+    z, t = np.array([1 + 2j]), np.array([0.5 - 1j])
+    np.testing.assert_allclose(gg.jvp(gg.power, [z, 3.0 + 0j], [t, 0j])[1].numpy(), 3 * z**2 * t)
