@@ -233,21 +233,32 @@ def _with_own_gradient(
 
 
 def record_primitive(
-    name: str, outs: list[Tensor], inputs: list[Tensor], grad_fn: Function, on_arrays: Function
+    name: str,
+    outs: list[Tensor],
+    inputs: list[Tensor],
+    grad_fn: Function | None = None,
+    on_arrays: Function | None = None,
+    jvp: Function | None = None,
 ) -> list[Tensor]:
     """Tensors like `outs`, recorded as results of a function of `inputs` that reads nothing else.
 
-    What `custom_gradient` does for a function that has run already, in a third of the time.
+    What `custom_gradient` and `custom_jvp` do for a function that has run already, in a third of
+    the time.
 
     Args:
         name: the function's name.
         outs, inputs: floating-point Tensors.
         grad_fn: as `custom_gradient` takes it.
         on_arrays: the same for NumPy arrays while nothing is recorded, or None if it cannot say.
+        jvp: a rule of `custom_jvp`, for forward mode, and for both if there is no `grad_fn`.
     """
+    push = None if jvp is None else functools.partial(_push, jvp, inputs)
+    if grad_fn is None:
+        assert jvp is not None
+        grad_fn = functools.partial(_transposed, jvp, inputs)
     everything = [True] * len(inputs)
     call = _CustomCall(name, grad_fn, inputs, len(inputs), [], everything, 0, on_arrays)
-    return _record(call, [wrap(out._data) for out in outs], inputs, [], None)
+    return _record(call, [wrap(out._data) for out in outs], inputs, [], push)
 
 
 def _takes_variables(grad_fn: Function) -> bool:
@@ -270,6 +281,19 @@ def _push(jvp: Function, args: Any, tangents: Sequence[Any]) -> list[Tensor]:
     """The tangents of the results by a rule of `custom_jvp`."""
     _, pushed = jvp(args, _beside(args, tangents))
     return [tensor(t) for t in nest.flatten(pushed)]
+
+
+def _transposed(jvp: Function, args: Any, *upstream: Any) -> list[Tensor | None]:
+    """The gradients by the arguments by a rule of `custom_jvp`, which is linear in the tangents."""
+    leaves = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
+    tangents = [zeros_for(x) if is_inexact(x.dtype) else None for x in leaves]
+    watched = [t for t in tangents if t is not None]
+    structure = _beside(args, tangents)
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(watched)
+        _, pushed = jvp(args, structure)
+    grads = iter(tape.gradient(nest.flatten(pushed), watched, list(upstream), "zero"))
+    return [None if t is None else next(grads) for t in tangents]
 
 
 def _beside(args: Any, tangents: Sequence[Any]) -> Any:
@@ -346,19 +370,7 @@ def custom_jvp(f: Callable[P, R]) -> WithRule[P, R]:
     name = getattr(f, "__name__", type(f).__name__)
 
     def transposed(*args: Any) -> Any:
-        def grad_fn(*upstream: Any) -> Any:
-            leaves = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
-            tangents = [zeros_for(x) if is_inexact(x.dtype) else None for x in leaves]
-            watched = [t for t in tangents if t is not None]
-            structure = _beside(args, tangents)
-            with GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(watched)
-                _, pushed = rules[-1](args, structure)
-            grads = tape.gradient(nest.flatten(pushed), watched, list(upstream), "zero")
-            by_tangent = iter(grads)
-            return [None if t is None else next(by_tangent) for t in tangents]
-
-        return function(*args), grad_fn
+        return function(*args), functools.partial(_transposed, rules[-1], args)
 
     @functools.wraps(f)
     def with_own_jvp(*args: Any) -> Any:

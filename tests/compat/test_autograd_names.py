@@ -169,6 +169,9 @@ def test_rules_of_a_library_go_before_ours_each_in_its_mode():
     onp.testing.assert_allclose(ag.make_jvp(both)(X)(X)[1], 2 * X)
     onp.testing.assert_allclose(ag.elementwise_grad(both)(X), 2.0)
     assert used == ["jvp", "vjp"]
+    used.clear()
+    ag.make_jvp(ag.elementwise_grad(lambda x: both(x) ** 2))(X)(X)  # transposes no VJP
+    assert used == ["jvp", "vjp"]
     linear = extend.primitive(raw)
     extend.defvjp(linear, lambda ans, x: lambda g: linear(g))
     extend.defjvp(linear, lambda g, ans, x: linear(g))  # itself, also where it is transposed

@@ -152,7 +152,7 @@ for kind in (np.ndarray, float, complex, *(np.dtype(c).type for c in "efdgFDG"))
 _NO_NESTS = frozenset((float, int, bool, complex, str, type(None), np.float64))
 
 
-_LEAVES = _NO_NESTS | {np.ndarray, ArrayBox, Tensor}
+LEAVES = {*_NO_NESTS, np.ndarray, ArrayBox, Tensor}
 """The classes of most leaves, to which a look-up leads faster than questions about containers."""
 
 
@@ -180,14 +180,14 @@ def value_for_rules(x: Any) -> Any:
 def map_leaves(f: Callable[..., Any], nest: Any, *others: Any) -> Any:
     """Apply `f` to the leaves of nested lists, tuples and dicts, and of `others` beside them."""
     kind = type(nest)
-    if kind in _LEAVES:
+    if kind in LEAVES:
         return f(nest, *others)
     if (kind is tuple or kind is list) and len(others) < 2:  # most nests
         if others:
             pairs = zip(nest, others[0], strict=True)
-            found = [f(x, o) if type(x) in _LEAVES else map_leaves(f, x, o) for x, o in pairs]
+            found = [f(x, o) if type(x) in LEAVES else map_leaves(f, x, o) for x, o in pairs]
         else:
-            found = [f(x) if type(x) in _LEAVES else map_leaves(f, x) for x in nest]
+            found = [f(x) if type(x) in LEAVES else map_leaves(f, x) for x in nest]
         return found if kind is list else tuple(found)
     if isinstance(nest, dict):
         return kind((k, map_leaves(f, v, *(o[k] for o in others))) for k, v in nest.items())
@@ -199,7 +199,7 @@ def map_leaves(f: Callable[..., Any], nest: Any, *others: Any) -> Any:
 
 def leaves_of(nest: Any) -> list[Any]:
     """The leaves of nested lists, tuples and dicts."""
-    if type(nest) in _LEAVES:
+    if type(nest) in LEAVES:
         return [nest]
     found: list[Any] = []
     map_leaves(found.append, nest)
@@ -209,7 +209,7 @@ def leaves_of(nest: Any) -> list[Any]:
 def pack(nest: Any, leaves: Iterable[Any]) -> Any:
     """The nest with other leaves, in order."""
     left = iter(leaves)
-    if type(nest) in _LEAVES:
+    if type(nest) in LEAVES:
         return next(left)
     return map_leaves(lambda _: next(left), nest)
 
@@ -289,11 +289,11 @@ def in_classes_of(nest: Any, like: Any) -> Any:
 
     def as_class(leaf: Any, array: Any) -> Any:
         kind = type(leaf)
-        if kind in _LEAVES or kind not in Box.type_mappings or not isinstance(leaf, np.ndarray):
+        if kind in LEAVES or kind not in Box.type_mappings or not isinstance(leaf, np.ndarray):
             return array
         return array if isinstance(array, Box) else np.asarray(array).view(kind)
 
-    return nest if type(like) in _LEAVES else map_leaves(as_class, like, nest)
+    return nest if type(like) in LEAVES else map_leaves(as_class, like, nest)
 
 
 def as_tensor(leaf: Any) -> Tensor:

@@ -134,17 +134,16 @@ class _Call:
 
     def run(self, sources: list[Tensor]) -> Any:
         calls_with_rules.set(calls_with_rules.get() + 1)
-        by_jvp = self.primitive in primitive_jvps
-        if self.primitive in primitive_vjps and not in_forward_mode.get():
-            by_jvp = False
-        if not by_jvp:
-            name, results = _name(self.primitive), self._results()
-            outs = record_primitive(name, results, sources, self._gradients, self._on_arrays)
-            self.outs = outs
-        else:
-            with_jvp: Any = gg.custom_jvp(lambda *tensors: self._results())
-            with_jvp.defjvp(self._tangents)
-            outs = with_jvp(*sources)
+        by_vjp, by_jvp = self.primitive in primitive_vjps, self.primitive in primitive_jvps
+        outs = record_primitive(
+            _name(self.primitive),
+            self._results(),
+            sources,
+            None if by_jvp and not by_vjp else self._gradients,
+            self._on_arrays if by_vjp else None,
+            self._tangents if by_jvp else None,
+        )
+        self.outs = outs if by_vjp else None
         return box(pack(self.ans, outs))
 
     def _results(self) -> list[Tensor]:

@@ -156,8 +156,9 @@ def make_jvp(fun: Function, x: Any) -> Function:
         given: list[Any] = []
         map_leaves(lambda _, leaf: given.append(cotangent(leaf)), x, v)
         tangents = [fit(t, p) for t, p in zip(given, tensors, strict=True)]
-        values, moved = gg.jvp(of_tensors, tensors, tangents)
-        nest = found[-1]
+        with gg.ForwardAccumulator(tensors, tangents) as accumulator:  # see `Pullback`
+            values = of_tensors(*tensors)
+        moved, nest = accumulator.jvp(values, "zero"), found[-1]
         return lowered(pack(nest, values)), lowered(pack(nest, moved))
 
     return jvp

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpugrad.compat.autograd.boxes import apply, getval, leaves_of, map_leaves, pack
+from gpugrad.compat.autograd.boxes import LEAVES, apply, getval, leaves_of, map_leaves, pack
 
 Function = Callable[..., Any]
 
@@ -134,6 +134,8 @@ class ArrayVSpace(VSpace):
 
     def inner_prod(self, x: Any, y: Any) -> Any:
         """The real inner product of two vectors."""
+        if not self.iscomplex:
+            return apply("sum", apply("multiply", x, y))
         return apply("real", apply("sum", apply("multiply", apply("conj", x), y)))
 
     def covector(self, x: Any) -> Any:
@@ -146,6 +148,9 @@ class ComplexArrayVSpace(ArrayVSpace):
 
     iscomplex = True
     _units = (1.0, 1.0j)
+
+
+LEAVES.update((ArrayVSpace, ComplexArrayVSpace))
 
 
 def vspace(value: Any) -> VSpace:
