@@ -45,7 +45,12 @@ LIBRARIES = {
     "einops": Library("backends", "v0.8.2", f"{_GITHUB}/arogozhnikov/einops"),
     "tensorly": Library("backends", "0.10.0"),
     "autoray": Library("backends", "v0.9.1", f"{_GITHUB}/jcmgray/autoray"),
-    "pot": Library("backends", "0.9.7.post1", "", "rm -r ot"),  # it lacks the compiled part
+    "pot": Library(  # tests of the month before: its source distribution lacks their conftest.py
+        "backends",
+        "aed0120242e86ab29e630fee59593ee99f416d97",
+        f"{_GITHUB}/PythonOT/POT",
+        "rm -r ot",  # it is not compiled, as the installed package is
+    ),
     "pyhf": Library("backends", "v0.7.6", f"{_GITHUB}/scikit-hep/pyhf"),
 }
 
@@ -55,7 +60,7 @@ _ALL = (
 ENVIRONMENTS = {
     "autograd": f"{_ALL} autograd==1.8.0 autograd-gamma==0.5.0 lifelines==0.30.3 pymanopt==2.2.1 "
     "pennylane==0.45.1 pandas==2.3.3 scikit-learn seaborn numba flaky nose "
-    "pytest-mock pytest-rng",
+    "pytest-mock pytest-rng paragami==0.42",
     "gpflow": f"{_ALL} tensorflow-cpu==2.21.0 tensorflow-probability==0.25.0 tf-keras "
     "check-shapes deprecated multipledispatch tabulate lark dropstackframe",
     "tensorflow": f"{_ALL} tensorflow-cpu==2.21.0 torch==2.13.0 autograd==1.9.1 pandas grain "
