@@ -204,11 +204,10 @@ def _unusual(op: Any) -> str:
     tests = []
     for k, default in op.params.items():
         if k in ("axis", "shape") and op.home.startswith("gpugrad."):
-            continue  # integers: libraries refuse a float, and a Tensor of integers is never watched
+            continue  # libraries refuse floats there, and a Tensor of integers is never watched
         usual = f"{k} is {default} or " * (default is None or type(default) is bool)
-        tests.append(
-            f"({usual}type({k}) in PLAIN or type({k}) is tuple and PLAIN.issuperset(map(type, {k})))"
-        )
+        held = f"type({k}) is tuple and PLAIN.issuperset(map(type, {k}))"
+        tests.append(f"({usual}type({k}) in PLAIN or {held})")
     return f"not ({' and '.join(tests)})" if tests else ""
 
 

@@ -87,9 +87,10 @@ def test_a_watched_float_is_refused_as_axis_and_as_shape():
         args, keywords = next(iter(op.samples(np.random.default_rng(0))))
         for place in {"axis", "shape"} & set(op.params):
             for value in (v, (v,), [v]):
-                with gg.GradientTape() as tape, pytest.raises((GpugradError, TypeError)):
+                with gg.GradientTape() as tape:
                     tape.watch(v)
-                    op.eager(*args, **{**keywords, place: value})
+                    with pytest.raises((GpugradError, TypeError)):
+                        op.eager(*args, **{**keywords, place: value})
                 calls += 1
     assert calls > 200
 
