@@ -87,11 +87,10 @@ def text_of(op: Any, keywords: Sequence[str] = UFUNCS, has_small: bool = False) 
     ]
     lines += _result(op, params)
     if not op.is_opened:
-        unusual = _unusual(op) if op.differentiable else ""
         refusal = [
-            f"    if {unusual}:",
+            f"    if {_unusual(op)}:",
             f"        if watched_in({', '.join(op.params)}): refuse_parameters(NAME, {params})",
-        ] * bool(unusual)
+        ] * (bool(op.params) and op.differentiable)
         lines += [
             "if recorders:",
             *refusal,
@@ -184,11 +183,10 @@ def _opening(op: Any, any_id: str, shown: str, params: str, passed: str) -> list
         *[f"    {names[0]} = parent"] * bool(op.writes),  # for a View of it, not of a copy
         f"    if checks and numerics(): return checked_composite(op, {shown}, {params})",
     ]
-    unusual = _unusual(op)
-    if unusual:
+    if op.params:
         listed = f"({', '.join(names)},)"
         lines += [
-            f"    if {unusual} and watched_in({', '.join(op.params)}):",
+            f"    if {_unusual(op)} and watched_in({', '.join(op.params)}):",
             f"        return open_with_parameters(NAME, opened, {listed}, {params})",
         ]
     return [
@@ -200,15 +198,13 @@ def _opening(op: Any, any_id: str, shown: str, params: str, passed: str) -> list
 
 
 def _unusual(op: Any) -> str:
-    """The test whether a parameter has a type that may be, or hold, a watched Tensor; or ""."""
-    tests = []
-    for k, default in op.params.items():
-        if k in ("axis", "shape") and op.home.startswith("gpugrad."):
-            continue  # libraries refuse floats there, and a Tensor of integers is never watched
-        usual = f"{k} is {default} or " * (default is None or type(default) is bool)
-        held = f"type({k}) is tuple and PLAIN.issuperset(map(type, {k}))"
-        tests.append(f"({usual}type({k}) in PLAIN or {held})")
-    return f"not ({' and '.join(tests)})" if tests else ""
+    """The test whether a parameter has a type that may be, or hold, a Tensor."""
+    tests = [
+        f"{k} is {default} or " * (default is None or type(default) is bool)
+        + f"type({k}) in PLAIN or type({k}) is tuple and PLAIN.issuperset(map(type, {k}))"
+        for k, default in op.params.items()
+    ]
+    return f"not ({tests[0]})" if len(tests) == 1 else f"not (({') and ('.join(tests)}))"
 
 
 def _run(op: Any, call: str) -> list[str]:

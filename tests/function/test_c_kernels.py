@@ -742,7 +742,11 @@ def test_a_large_array_keeps_the_kernel_that_its_op_has_on_the_cpu(large, rng):
         return gg.sum(gg.OPS["bilinear_sample"].eager(image, places) ** 2)
 
     image = normal(rng, 1, m, m, m, dtype=np.float64)
+    shapes = rng.uniform(0.5, 3.0, (m, m))  # of incomplete functions
     cases = {
+        "gammainc_grad_a": (lambda a: gg.sum(gg.special.gammainc(a, 2.0)), shapes),
+        "betainc_grad_a": (lambda a: gg.sum(gg.special.betainc(a, 1.5, 0.4)), shapes),
+        "betainc_grad_b": (lambda b: gg.sum(gg.special.betainc(1.5, b, 0.4)), shapes),
         "cholesky_grad": (normalized, normal(rng, n, n, dtype=np.float64)),
         "euclidean_distances_grad": (far, normal(rng, m, 16, dtype=np.float64)),
         "pair_sums_grad": (differing, normal(rng, m, 16, dtype=np.float64)),

@@ -79,22 +79,6 @@ def test_hostile_arguments_give_numbers_or_a_named_error(shelf, every):
     assert not wrong, f"{len(wrong)} calls:\n" + "\n".join(wrong)
 
 
-def test_a_watched_float_is_refused_as_axis_and_as_shape():
-    """An op's function does not look for Tensors in these two (`function_text._unusual`)."""
-    v, calls = gg.constant(1.0), 0
-    for name in OURS:
-        op = gg.OPS[name]
-        args, keywords = next(iter(op.samples(np.random.default_rng(0))))
-        for place in {"axis", "shape"} & set(op.params):
-            for value in (v, (v,), [v]):
-                with gg.GradientTape() as tape:
-                    tape.watch(v)
-                    with pytest.raises((GpugradError, TypeError)):
-                        op.eager(*args, **{**keywords, place: value})
-                calls += 1
-    assert calls > 200
-
-
 @pytest.mark.parametrize("n", [10**6, 2**70, -1, 0, 1.5, "abc", None, {}])
 def test_array_split_refuses_hostile_numbers_of_pieces(n):
     with bounded_calls(), pytest.raises(GpugradError, match="array_split"):

@@ -51,6 +51,8 @@ _others)
         _r = asarray(_r, kind)
     out = new(Tensor); out._data = _r; out._id = 0
     if recorders:
+        if not (type(axis) in PLAIN or type(axis) is tuple and PLAIN.issuperset(map(type, axis))):
+            if watched_in(axis): refuse_parameters('concat', {'axis': axis})
         if graphs: ids = [number(x) for x in arrays]
         if any(ids):
             fits = [None if x.dtype == _r.dtype else (x.shape, x.dtype) for x in arrays_]

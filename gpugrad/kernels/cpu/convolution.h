@@ -152,7 +152,7 @@ struct Sum {  // for every output: the sum over channels and taps of source time
       long row = taps[k].e[0] - least[0], column = taps[k].e[1] - least[1];
       offset.append(phase_of[k] * plane + row * width + column);
     }
-    in_place = phases.size() == 1 && step[0] == 1 && step[1] == 1 &&
+    in_place = phases.length == 1 && step[0] == 1 && step[1] == 1 &&
                channels * size[0] * size[1] <= STRIP / 2;  // a copy brings larger ones nearer
     for (int a = 0; a < 2; ++a)
       in_place &= !least[a] && !most[a] && n[a] == size[a] && n[a] % tile[a] == 0;
