@@ -259,7 +259,7 @@ def share_common(program: Program) -> Program:
         if step.op is None:
             return None
         if longer and (more := longer.get(_call_key(step, getattr(step.op, "call", None)))):
-            more = rewriter.renamed(more)
+            more = rewriter.with_args(more, more.args)  # a copy: the step itself comes later
             if (outs := share(rewriter, more)) is None:
                 rewriter.keep(more)
             return (outs or more.outs)[: len(step.outs)]
