@@ -3,6 +3,7 @@
 Each call returns, or raises a documented error that names the function.
 """
 
+import atexit
 import contextlib
 import inspect
 import tempfile
@@ -14,6 +15,7 @@ from hostile import EACH_THIRD, bounded_calls, complaints, split
 import gpugrad as gg
 
 FOLDER = tempfile.TemporaryDirectory()
+atexit.register(FOLDER.cleanup)
 X, M = gg.constant([0.5, -1.5]), gg.constant([[1.0, 2.0], [3.0, 4.0]])
 INDEXED = gg.IndexedSlices(gg.ones((1, 2)), gg.constant([1]), (2, 2))
 
