@@ -80,6 +80,8 @@ class InProcess:
 
         self._processes, context.Process = processes, started
         self._pool = ProcessPoolExecutor(1, context, _set_work, (work,))
+        pool: Any = self._pool
+        self._queues = [getattr(pool, name, None) for name in ("_call_queue", "_result_queue")]
         _live.add(self)
         _end_with_main_thread()
 
@@ -115,6 +117,12 @@ def end_all(workers: Sequence[InThread | InProcess], seconds: float = _LONGEST_W
 # ---- processes
 
 _live: weakref.WeakSet[InProcess] = weakref.WeakSet()
+_last: list[InProcess] = []
+"""Those that live when the interpreter ends. It frees their queues.
+
+A thread, of the pool's too, may be cut off between a semaphore's end and the note of it. Then the
+interpreter warns of a leak.
+"""
 
 
 @functools.cache
@@ -123,7 +131,8 @@ def _end_with_main_thread() -> None:
 
     def wait() -> None:
         threading.main_thread().join()
-        end_all(list(_live))
+        _last.extend(_live)
+        end_all(_last)
 
     threading.Thread(target=wait, name="gpugrad-data-exit", daemon=True).start()
 
