@@ -80,8 +80,6 @@ class InProcess:
 
         self._processes, context.Process = processes, started
         self._pool = ProcessPoolExecutor(1, context, _set_work, (work,))
-        pool: Any = self._pool
-        self._queues = [getattr(pool, name, None) for name in ("_call_queue", "_result_queue")]
         _live.add(self)
         _end_with_main_thread()
 
@@ -97,6 +95,10 @@ class InProcess:
     def stop(self) -> None:
         """Cancel all tasks but the current one."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def queues(self) -> list[Any]:
+        """The queues between the processes, which an ended pool no longer holds."""
+        return [getattr(self._pool, name, None) for name in ("_call_queue", "_result_queue")]
 
     def end(self, seconds: float) -> None:
         """Wait for the current task, at most so long."""
@@ -117,11 +119,11 @@ def end_all(workers: Sequence[InThread | InProcess], seconds: float = _LONGEST_W
 # ---- processes
 
 _live: weakref.WeakSet[InProcess] = weakref.WeakSet()
-_last: list[InProcess] = []
-"""Those that live when the interpreter ends. It frees their queues.
+_last: list[Any] = []
+"""The workers that live when the interpreter ends, and their queues, which it frees.
 
-A thread, of the pool's too, may be cut off between a semaphore's end and the note of it. Then the
-interpreter warns of a leak.
+Threads, those of a pool too, may be cut off between the end of a semaphore and the note of it. Then
+the interpreter warns of a leak.
 """
 
 
@@ -131,8 +133,10 @@ def _end_with_main_thread() -> None:
 
     def wait() -> None:
         threading.main_thread().join()
-        _last.extend(_live)
-        end_all(_last)
+        live = list(_live)
+        for worker in live:
+            _last.extend((worker, *worker.queues()))
+        end_all(live)
 
     threading.Thread(target=wait, name="gpugrad-data-exit", daemon=True).start()
 
