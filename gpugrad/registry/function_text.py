@@ -229,7 +229,7 @@ def _run(op: Any, call: str) -> list[str]:
         return [run]
     tests = ["kind is ndarray"]
     for n in op.arrays:
-        narrow = "" if op.native_half else f"{n}_.dtype.char not in 'eE'"
+        narrow = "" if op.native_half else _is_not(n, "eE")
         others = [f"{n}_ is None"] * (n in op.optional)
         others += [f"type({n}_) in SCALARS"] * (n != first and op.kind == "composite")
         if n == first and len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
@@ -242,6 +242,11 @@ def _run(op: Any, call: str) -> list[str]:
     if op.cpu:
         tests.append(f"{first}_.size < {large}")
     return [f"if {' and '.join(tests)}: _r = forward(NUMPY, {_placed(op)})", f"else: {run}"]
+
+
+def _is_not(name: str, chars: str) -> str:
+    """The test that NumPy's array is of no such 16-bit floats; one attribute tells most."""
+    return f"({name}_.itemsize > 2 or {name}_.dtype.char not in {chars!r})"
 
 
 def runs_formula(op: Any) -> bool:
@@ -272,13 +277,13 @@ def _at_once(op: Any, lines: list[str], call: str) -> list[str]:
     x, y = op.arrays
     start = lines.index(f"kind = type({x}_)") + 1
     run = "_r = " + (f"ufunc({call})" if op.ufunc is not None else f"forward(NUMPY, {call})")
-    number, size = "type({}_) in SCALARS and {}_.dtype.char != 'E'", f"size < {op.large or LARGE}"
-    fits = f"(type({y}_) is ndarray or {number.format(y, x)})"
+    size = f"size < {op.large or LARGE}"
+    fits = f"(type({y}_) is ndarray or type({y}_) in SCALARS and {_is_not(x, 'E')})"
     return [
         *lines[:start],
         f"if kind is ndarray and {fits} and {x}_.{size}: {run}",
-        f"elif type({y}_) is ndarray and {number.format(x, y)} and {y}_.{size}: "
-        f"{run}; kind = ndarray",
+        f"elif type({y}_) is ndarray and type({x}_) in SCALARS and {_is_not(y, 'E')} "
+        f"and {y}_.{size}: {run}; kind = ndarray",
         "else:",
         *(f"    {line}" for line in lines[start:]),
     ]
