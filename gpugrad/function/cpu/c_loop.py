@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpugrad.function.cpu.arena import arrays_in_one_block
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.loop_memory import LoopMemory
@@ -120,7 +121,7 @@ class CLoop(CReplay):
 
     def slots(self, outside: Sequence[Any]) -> Slots:
         """New slots with buffers of their own, given arrays like those from outside."""
-        return self._slots([*outside, *(np.empty(*kind) for kind in self._buffers[len(outside) :])])
+        return self._slots([*outside, *arrays_in_one_block(self._buffers[len(outside) :])])
 
     @property
     def fixed(self) -> list[tuple[int, Any]]:

@@ -30,6 +30,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, as_array
 from gpugrad.core.replaceable import Update, read_together, write_together
 from gpugrad.core.scopes import updating
+from gpugrad.function.cpu.arena import arrays_in_one_block
 from gpugrad.function.cpu.blocks import (
     SMALLEST,
     Group,
@@ -134,7 +135,7 @@ class CpuReplay:
         return results
 
     def _new_arena(self) -> list[Any]:
-        return [np.empty(shape, dtype) for shape, dtype in self._buffers]
+        return arrays_in_one_block(self._buffers)
 
     def _step_at(self, error: BaseException) -> Step | None:
         trace = error.__traceback__
