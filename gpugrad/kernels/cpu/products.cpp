@@ -6,12 +6,17 @@
 #include "pool.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
+
+#include <memory>
 
 namespace {
 
 const long PIECE = 1 << 17;  // least multiply-adds of a piece: 2 us, ten times what a job costs
 const long ROWS = 16;  // pieces are cut at multiples of it, so that BLAS fills its vectors
+const long FEW = 64;  // rows that BLAS multiplies by as many columns in the time of packing them
+const long TOGETHER = 256;  // rows that are copied for one product
 
 // ---- BLAS
 
@@ -114,6 +119,7 @@ struct Product {
   long each;  // matrices of a piece, if it has whole ones
   long cuts, cut;  // pieces of a matrix, and their rows or columns
   bool by_rows;
+  bool gathered;  // m are the rows of all matrices of `a`, which lie apart
 };
 
 void gemm(bool at, bool bt, long m, long n, long k, const float* a, long lda, const float* b,
@@ -140,6 +146,25 @@ void multiply_vector(const Product& p, long m, long n, const T* a, const T* b, T
          bm.transposed ? 1 : bm.ld, c, p.ldc);
 }
 
+// m rows of the matrices of `a`, from the first one on, times n columns of `b`: a product for each
+// matrix would pack `b` each time.
+template <class T>
+void multiply_gathered(const Product& p, long first, long m, long n, const T* b, T* c) {
+  long rows = p.a->shape[p.a->ndim - 2];
+  std::unique_ptr<T[]> copies(new T[TOGETHER * p.k]);
+  for (long done = 0; done < m; done += TOGETHER) {
+    long count = m - done < TOGETHER ? m - done : TOGETHER;
+    for (long r = 0; r < count; ++r) {
+      long at = first + done + r;
+      const T* matrix = (const T*)(p.a->data + offset(*p.a, *p.c, at / rows));
+      memcpy(&copies[r * p.k], matrix + at % rows * p.am.ld, p.k * sizeof(T));
+    }
+    const T* together = copies.get();
+    gemm(false, p.bm.transposed, count, n, p.k, together, p.k, b, p.bm.ld, c, p.ldc, false);
+    c += count * p.ldc;
+  }
+}
+
 template <class T> void multiply(const Product& p, long i, long low, long high) {
   const T* a = (const T*)(p.a->data + offset(*p.a, *p.c, i));
   const T* b = (const T*)(p.b->data + offset(*p.b, *p.c, i));
@@ -154,6 +179,7 @@ template <class T> void multiply(const Product& p, long i, long low, long high) 
     b += p.bm.transposed ? low * p.bm.ld : low;
     c += low;
   }
+  if (p.gathered) return multiply_gathered(p, p.by_rows ? low : 0, m, n, b, c);
   if (p.m == 1 || p.n == 1) return multiply_vector(p, m, n, a, b, c);
   gemm(p.am.transposed, p.bm.transposed, m, n, p.k, a, p.am.ld, b, p.bm.ld, c, p.ldc, false);
 }
@@ -231,8 +257,11 @@ long gpugrad_multiply(const Array& a, const Array& b, const Array& c, long wide)
   for (int d = 0; d < c.ndim - 2; ++d) p.stack *= c.shape[d];
   if (!p.m || !p.n || !p.k || !p.stack || p.ldc < p.n) return 0;
   if (p.stack > 1 && b.ndim == 2 && a.ndim == c.ndim && !p.am.transposed &&
-      is_tall(a, p.am.ld, size) && is_tall(c, p.ldc, size))
-    p.m *= p.stack, p.stack = 1;
+      is_tall(c, p.ldc, size)) {
+    bool tall = is_tall(a, p.am.ld, size);
+    p.gathered = !tall && p.m <= FEW && p.n >= FEW;
+    if (tall || p.gathered) p.m *= p.stack, p.stack = 1;
+  }
   Blas blas;
   gpugrad_parallel(wide ? piece<double> : piece<float>, &p, cut(p));
   return 1;
