@@ -39,12 +39,13 @@ def start(name: str) -> tuple[Model, dict[str, np.ndarray], tuple[np.ndarray, ..
 # ---- gpugrad ----------------------------------------------------------------------------
 
 
-def with_gpugrad(name: str) -> Any:
-    """Ours: the whole step is one `gg.function`."""
+def with_gpugrad(name: str, traced: bool = True) -> Any:
+    """Ours: the whole step is one `gg.function`, or eager."""
     model, arrays, batch = start(name)
     w = {name: gg.Variable(a) for name, a in arrays.items()}
     lib = libraries.of_gpugrad()
-    return _step_of(model, list(w.values()), functools.partial(model.loss, lib, w), batch)
+    loss = functools.partial(model.loss, lib, w)
+    return _step_of(model, list(w.values()), loss, batch, traced)
 
 
 def layer_with_gpugrad(name: str) -> Any:
@@ -62,19 +63,20 @@ def layer_with_gpugrad(name: str) -> Any:
     return _step_of(model, layer.trainable_variables, loss, batch)
 
 
-def _step_of(model: Model, variables: list[Any], loss_of: Any, batch: Any) -> Any:
+def _step_of(
+    model: Model, variables: list[Any], loss_of: Any, batch: Any, traced: bool = True
+) -> Any:
     optimizer: Any = gg.optim.SGD(model.rate)
     if model.by_adam:
         optimizer = gg.optim.AdamW(model.rate, weight_decay=DECAY)
 
-    @gg.function
     def step(*batch: gg.Tensor) -> gg.Tensor:
         with gg.GradientTape() as tape:
             loss = loss_of(*batch)
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         return loss
 
-    return functools.partial(step, *map(gg.asarray, batch))
+    return functools.partial(gg.function(step) if traced else step, *map(gg.asarray, batch))
 
 
 # ---- torch ------------------------------------------------------------------------------
@@ -183,6 +185,8 @@ def makers(name: str) -> dict[str, Any]:
     if name.endswith("layer"):
         return {"gpugrad": functools.partial(layer_with_gpugrad, name), **layers}
     contestants = {"gpugrad": functools.partial(with_gpugrad, name)}
+    if name == "GPT":
+        contestants["gpugrad, eager"] = functools.partial(with_gpugrad, name, traced=False)
     if name == "LSTM, scan":
         contestants["gpugrad, loop"] = functools.partial(with_gpugrad, "LSTM")
     if installed("torch"):
