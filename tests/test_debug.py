@@ -293,7 +293,7 @@ def test_an_optimizers_step_that_overflows_is_taken_back(wrapped, device):
 
 @DEVICES
 @WRAPPED
-def test_finite_programs_give_the_same_bits(wrapped, device, rng):
+def test_finite_programs_give_the_same_bits(wrapped, device, rng, usual_kernels):
     def trained(check):
         with gg.device(device):
             v = gg.Variable(rng_values.astype("f4"))

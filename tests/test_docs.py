@@ -34,7 +34,7 @@ COMPILING = (
     "name",
     [pytest.param(m, marks=needs_shim if m in COMPILING else ()) for m in ("gpugrad", *MODULES)],
 )
-def test_docstring_examples_run(name):
+def test_docstring_examples_run(name, usual_kernels):
     try:
         module = importlib.import_module(name)
     except ImportError as error:

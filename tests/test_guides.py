@@ -55,7 +55,9 @@ def expected(code):
 
 
 @pytest.mark.parametrize("page", MARKED, ids=lambda page: page.stem)
-def test_code_of_a_guide_runs_and_prints_what_its_comments_say(page, tmp_path, monkeypatch):
+def test_code_of_a_guide_runs_and_prints_what_its_comments_say(
+    page, tmp_path, monkeypatch, usual_kernels
+):
     monkeypatch.chdir(tmp_path)
     gg.set_seed(0)
     run_blocks(page, {"__name__": page.stem})

@@ -15,7 +15,7 @@ REPOSITORY = "https://github.com/gpugrad/gpugrad"
 NO_GPU = "No GPU has run this version yet"
 
 
-def test_code_of_the_readme_runs_and_prints_what_is_shown():
+def test_code_of_the_readme_runs_and_prints_what_is_shown(usual_kernels):
     """Behind ``print(...)`` or in the next text block, where ``...`` leaves lines out."""
     scope = {"__name__": "script"}
     for code, shown in re.findall(

@@ -41,7 +41,7 @@ class Ops(dict[str, Any]):
 
     def __init__(self) -> None:
         self._deferred: list[Callable[[], None]] = []
-        self._loading = new_rlock(awaited=3)
+        self._loading = new_rlock(awaited=4)
 
     def defer(self, declare: Callable[[], None]) -> None:
         """Call `declare`, which registers more ops, when a name is missing or all are asked for."""

@@ -49,7 +49,8 @@ def new_rlock(*, awaited: int = 0) -> Any:
 
     Args:
         awaited: if not 0, a fork waits until no other thread holds the lock. A thread that holds
-            one of these locks may acquire only those with higher numbers. They are never freed.
+            one of these locks may acquire only those with higher numbers. They are never freed. One
+            that a fork does not know yet is not waited for: an import makes it.
     """
     lock = threading.RLock()
     if awaited:
@@ -83,7 +84,7 @@ def in_child(call: Callable[[], None]) -> None:
     _after.append(call)
 
 
-_importing = new_rlock(awaited=4)
+_importing = new_rlock(awaited=5)
 _WAITED_FOR = ("gpugrad", "numpy", "scipy")
 _module_locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
 """Python's own: weak references to the locks of the modules that are being imported, by name."""

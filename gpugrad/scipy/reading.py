@@ -112,6 +112,9 @@ def _any(values: Any) -> bool:
     return any(values)
 
 
+_executing = new_rlock(awaited=3)  # made by an import, for which a fork waits, too
+
+
 class Reader:
     """Executes modules of SciPy with other imports. Checks of unknown values raise nothing.
 
@@ -140,7 +143,6 @@ class Reader:
         self.package, self.given, self.edits = package, {**MODULES, **given}, edits
         self.replaced = {**_REPLACED, **(replaced or {})}
         self.modules: dict[str, Any] = {}
-        self._lock = new_rlock(awaited=2)
         self.builtins = {
             **vars(builtins),
             "__import__": self._import,
@@ -164,7 +166,7 @@ class Reader:
             return found or importlib.import_module(name)
         if not (name in (self.package, _HELPERS) or name.startswith(f"{self.package}.")):
             return importlib.import_module(name)
-        with self._lock:
+        with _executing:
             if name not in self.modules:
                 try:
                     with recording_stopped(), pause_trace(), device("cpu"):

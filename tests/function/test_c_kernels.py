@@ -796,3 +796,43 @@ def test_operators_on_single_floats_are_c_without_vectors_and_have_numpys_bits(r
     replay = check(f, x, tolerance=0.0)
     assert "V<" not in replay._compiled.source
     assert "V<" in check(lambda x: gg.exp(x[0] * x[1]), x)._compiled.source
+
+
+EMPTY = [np.ones((0,)), np.broadcast_to(1.0, (0,)), np.ones((8, 9))[:0, ::2], np.ones((2, 0, 3)).T]
+
+
+@pytest.mark.parametrize("x", EMPTY, ids=lambda x: f"{x.shape} {x.strides}")
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_arrays_without_elements_are_summed_in_programs_with_kernels(x, axis):
+    def f(x, y):
+        return gg.sum(gg.sin(x) * 2 + x, axis=axis), gg.sum(gg.tanh(y) * gg.exp(y), axis=0)
+
+    def slopes(x, y):
+        return gg.grad(lambda x: gg.sum(f(x, y)[0] ** 2))(x), f(x, y)
+
+    x, y = gg.constant(x), gg.constant(np.ones((3, 5)))
+    g, (a, b) = gg.function(slopes)(x, y)
+    wanted, (c, d) = slopes(x, y)
+    near(a, c)
+    near(b, d)
+    near(g, wanted)
+
+
+def written(x, value):
+    x = x * 1
+    x[x > 0.1] = value
+    return x
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x[x > 0.1] * 2, lambda x: x[x > 1] * 2, lambda x: written(x, 3.0)],
+    ids=["selected", "nothing", "written"],
+)
+def test_a_mask_of_a_number_selects_it_in_programs_with_kernels(f):
+    def g(x, y):
+        return f(x), gg.sum(gg.tanh(y) * gg.exp(y), axis=0)
+
+    x, y = gg.constant(0.5), gg.constant(np.ones((3, 5)))
+    for a, b in zip(gg.function(g)(x, y), g(x, y), strict=True):
+        near(a, b)

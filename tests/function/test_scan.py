@@ -1,6 +1,8 @@
 """`scan` as a loop over plain arrays: in C if the body is, and its gradient as another loop."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ from comparing import near
 import gpugrad as gg
 from gpugrad.errors import IndexOutOfBoundsError
 from gpugrad.function.control import control_step, loop_gradient, scanning
-from gpugrad.function.cpu import c_program
+from gpugrad.function.control.loop_gradient import Repeated
+from gpugrad.function.cpu import c_program, loop_memory
 from gpugrad.function.cpu.c_loop import CLoop
 from gpugrad.function.cpu.runs import in_runs
 from gpugrad.kernels.cpu import compiler
@@ -539,3 +542,45 @@ def test_only_steps_that_move_elements_are_copied_in_runs(f, shape, moves, monke
     steps = [s for s in gg.function(f).lower(x).program.steps if not all(v.view for v in s.outs)]
     assert steps
     assert all((in_runs(s) is not None) == moves for s in steps)
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize("body", [nested, chosen])
+def test_a_loop_in_c_owns_the_memory_of_loops_and_branches_in_it(body, loops, monkeypatch):
+    """Threads that make one loop at the same time replace what the traced steps keep of it."""
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    made = weakref.WeakSet()
+    real = loop_memory.LoopMemory.__init__
+
+    def noted(self, *args):
+        real(self, *args)
+        made.add(self)
+
+    monkeypatch.setattr(loop_memory.LoopMemory, "__init__", noted)
+    replaced = []
+    keep = Repeated.in_loop
+
+    def forgetful(self, back):
+        self._nested.pop(back, None)  # as the other thread does
+        replaced.append(self)
+        return keep(self, back)
+
+    monkeypatch.setattr(Repeated, "in_loop", forgetful)
+    f = gg.function(gradients(body, ["w"]))
+    first = [g.numpy() for g in f(arrays())]
+    assert replaced
+    for repeated in replaced:
+        repeated._nested.clear()
+    gc.collect()
+    steps = [
+        function
+        for loop in loops
+        for repeated in (loop._forward, loop._backward)
+        if repeated._in_c is not None
+        for function in repeated._in_c._compiled.functions.values()
+        if function.owners
+    ]
+    assert steps
+    assert {step.numbers[0] for step in steps} <= {memory._address for memory in made}
+    for a, b in zip(f(arrays()), first, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -22,7 +22,7 @@ from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.control_step import ControlStep
 from gpugrad.function.control.examples import stopped, trace_examples, with_levels, without_levels
 from gpugrad.function.control.tracing import BranchTrace, make_branches, trace_branch
-from gpugrad.function.cpu.loop_memory import choice, repetition
+from gpugrad.function.cpu.loop_memory import choice, while_gradient, while_loop
 from gpugrad.function.differentiate import by_tape, known
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.shapes import blank_arrays
@@ -147,11 +147,10 @@ class While:
 
     def c_call(self, xp: Any, *args: Any) -> Any:
         """It as a step of a loop in C: see the field `c_call` of ops."""
-        numbers = self.numbers(len(args) - self._n)
-        return NotImplemented if numbers is None else repetition("while", numbers)
+        return self.in_loop(len(args) - self._n) or NotImplemented
 
-    def numbers(self, n_same: int) -> list[int] | None:
-        """The numbers that describe the loop in C; None if a step of it is not C."""
+    def in_loop(self, n_same: int) -> Function | None:
+        """It as a step of a loop in C; None if a step of it is not C."""
         (flag,) = self._holds.program.outputs
         if flag.dtype != np.bool_ or flag.shape:
             return None
@@ -159,7 +158,7 @@ class While:
         if test is None or body is None:
             return None
         most = -1 if self._most is None else max(self._most, 0)
-        return [*test.numbers, *body.numbers, self._n, n_same, most]
+        return while_loop(test, body, self._n, n_same, most)
 
     @property
     def is_open(self) -> bool:
@@ -238,11 +237,11 @@ class ReversedWhile:
 
     def c_call(self, xp: Any, *args: Any) -> Any:
         """It as a step of a loop in C: see the field `c_call` of ops."""
-        numbers = self._loop.numbers(len(args) - self._n - self._n_state)
+        loop = self._loop.in_loop(len(args) - self._n - self._n_state)
         slopes = self._slopes.in_loop(self._n_state)
-        if numbers is None or slopes is None:
+        if loop is None or slopes is None:
             return NotImplemented
-        return repetition("while_gradient", [*numbers, *slopes.numbers, self._n_state])
+        return while_gradient(loop, slopes, self._n_state)
 
 
 def iterate(

@@ -91,17 +91,27 @@ class LoopMemory:
     @property
     def function(self) -> Function:
         """The run as a step of another loop, if Python computes no step of it."""
-        return Function(_address("nested"), (self._address,))
+        return Function(_address("nested"), (self._address,), owners=(self,))
 
 
 def choice(yes: Function, no: Function) -> Function:
     """One of two programs as a step of a loop, as its first array says."""
-    return Function(_address("cond"), (*yes.numbers, *no.numbers))
+    return _of_parts("cond", yes, no)
 
 
-def repetition(name: str, numbers: Sequence[int]) -> Function:
-    """A loop while a test holds, or its gradient, as a step of another loop: see step_table.cpp."""
-    return Function(_address(name), tuple(numbers))
+def while_loop(test: Function, body: Function, n_carry: int, n_same: int, most: int) -> Function:
+    """A loop while a test holds as a step of another loop: see step_table.cpp."""
+    return _of_parts("while", test, body, numbers=(n_carry, n_same, most))
+
+
+def while_gradient(loop: Function, slopes: Function, n_state: int) -> Function:
+    """The gradient of such a loop, which runs it again, as a step of another loop."""
+    return _of_parts("while_gradient", loop, slopes, numbers=(n_state,))
+
+
+def _of_parts(name: str, *parts: Function, numbers: Sequence[int] = ()) -> Function:
+    described = [number for part in parts for number in part.numbers]
+    return Function(_address(name), (*described, *numbers), owners=parts)
 
 
 @functools.cache

@@ -76,6 +76,7 @@ class CKernel:
         in_loop: whether it is called for the small arrays of a loop's body: the compiler then knows
             how many elements follow after whole vectors.
         batches: lengths of batches, as far as that is known.
+        any_length: whether it computes one row of any length, by addresses that move.
 
     Attributes:
         text: the function, whose name is NAME, and for sums a second one, NAME_end.
@@ -90,12 +91,15 @@ class CKernel:
     """
 
     def __init__(
-        self, kernel: Kernel, in_loop: bool = False, batches: Collection[int] = ()
+        self,
+        kernel: Kernel,
+        in_loop: bool = False,
+        batches: Collection[int] = (),
+        any_length: bool = False,
     ) -> None:
-        self._in_loop, self._sizes = in_loop, Sizes()
+        self._in_loop, self._any_length, self._sizes = in_loop, any_length, Sizes()
         self._code = code = kernel
         self._rows, self._columns = code.rows, code.columns
-        self._any_length = code.columns == 0 and code.rows == 1
         self.inputs = [i.value for i in code.inputs]
         self.outs = [r.value for r in (*code.results, *code.sums)]
         self._check()

@@ -198,5 +198,5 @@ def text(
     if type(code) not in (Code, *SCALARS):
         raise NoCodeError("the result is not of elements")
     result = Result(0, cast(body, code, dtype), like)
-    kernel = CKernel(Kernel(body, inputs, [result], [], rows=1, columns=0))
+    kernel = CKernel(Kernel(body, inputs, [result], [], rows=1, columns=0), any_length=True)
     return prelude() + kernel.text.replace("NAME", "gpugrad_kernel")

@@ -29,11 +29,13 @@ class Function(NamedTuple):
             computes the step.
         numbers: whole numbers.
         tables: constant arrays.
+        owners: objects that own memory whose addresses are among the numbers.
     """
 
     address: int
     numbers: Sequence[int]
     tables: Sequence[Any] = ()
+    owners: Sequence[Any] = ()
 
 
 def runs(n_arrays: int, itemsize: int, table: Any, constants: Any) -> Any:

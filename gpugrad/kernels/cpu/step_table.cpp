@@ -115,10 +115,14 @@ void copy(const Array& to, const Array& from, long size) {
   else copy_axes(c, 0, to.data, from.data, rows_of(c));
 }
 
+// As NumPy says: without elements it is, whatever the strides.
 bool is_contiguous(const Array& a, long size) {
-  for (int d = a.ndim - 1; d >= 0; size *= a.shape[d--])
-    if (a.shape[d] != 1 && a.strides[d] != size) return false;
-  return true;
+  bool is = true;
+  for (int d = a.ndim - 1; d >= 0; size *= a.shape[d--]) {
+    if (a.shape[d] == 0) return true;
+    is &= a.shape[d] == 1 || a.strides[d] == size;
+  }
+  return is;
 }
 
 // ---- kernels

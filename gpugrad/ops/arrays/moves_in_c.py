@@ -17,8 +17,8 @@ def _axis(index, ndim):
     parts = index if type(index) is tuple else (index,)
     whole = [p is ... or (type(p) is slice and p == slice(None)) for p in parts]
     others = [k for k, is_whole in enumerate(whole) if not is_whole]
-    if len(others) != 1 or type(parts[others[0]]) is not Argument:
-        return None
+    if not ndim or len(others) != 1 or type(parts[others[0]]) is not Argument:
+        return None  # a number has no axis: a boolean selects it
     before = parts[: others[0]]
     if ... in before:
         after = len(parts) - 1 - others[0]
