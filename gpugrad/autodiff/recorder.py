@@ -67,6 +67,9 @@ def link(recorder: Any, x: Tensor) -> Tensor:
     return x
 
 
+_next_look = STRIDE  # the number of a result
+
+
 def record(
     op: Any, out: Tensor, ids: tuple[int, ...], shapes_and_dtypes: Any, saved: Any, params: Any
 ) -> None:
@@ -74,6 +77,7 @@ def record(
 
     `out` must have a dtype with gradients; for other results ops call `block`.
     """
+    global _next_look
     stack = current_stack()
     if stack.thread != get_ident():
         return
@@ -86,7 +90,8 @@ def record(
                     serial = out._number
                     if not serial:
                         out._number = serial = next_id()
-                        if not serial % STRIDE:  # a look at the logs' growth now and then
+                        if serial >= _next_look:  # a look at the logs' growth now and then
+                            _next_look = serial + STRIDE
                             grow(out)
                     entry = (op, serial, ids, shapes_and_dtypes, saved, params)
                 log = recorder.log
