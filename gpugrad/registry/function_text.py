@@ -72,9 +72,10 @@ def text_of(op: Any, keywords: Sequence[str] = UFUNCS, has_small: bool = False) 
     call = f"{inputs}{', ' + passed if passed else ''}"
     if op.is_opened:
         lines += _opening(op, any_id, shown, params, passed)
-    lines += _run(op, call)
+    compares = has_small or bool(op.cpu)  # 20 ns more, where kernels gain most
+    lines += _run(op, call, compares)
     if len(names) == 2 and (op.ufunc is not None or _is_loop(op)):
-        lines = _at_once(op, lines, call)
+        lines = _at_once(op, lines, call, compares)
     parameters, others = numpys_form(op, keywords)
     small = [f"out = small({', '.join(names)})", "if out is not None: return out"]
     lines = [
@@ -207,15 +208,17 @@ def _unusual(op: Any) -> str:
     return f"not ({tests[0]})" if len(tests) == 1 else f"not (({') and ('.join(tests)}))"
 
 
-def _run(op: Any, call: str) -> list[str]:
+def _run(op: Any, call: str, compares: bool) -> list[str]:
     """The lines that call the op's reading; for a small NumPy array the forward, or NumPy's ufunc.
 
-    A partial and the check for 16-bit floats would cost 0.5 us more.
+    A partial and the check for 16-bit floats would cost 0.5 us more. With `compares`, `large`
+    decides about two arrays, since their result may be larger than they are.
     """
     run = f"_r = impl[kind]({call})"
     first, large = op.arrays[0], op.large or LARGE
     if op.ufunc is not None and len(op.arrays) > 1:
-        function = f"(ufunc if sized.size < {large} else large)"
+        one = f"type({op.arrays[0]}_) is not type({op.arrays[1]}_) and " * compares
+        function = f"(ufunc if {one}sized.size < {large} else large)"
         return [f"if kind is ndarray: _r = {function}({call})", f"else: {run}"]
     if op.ufunc is not None:
         return [
@@ -272,16 +275,23 @@ def _is_loop(op: Any) -> bool:
     return op.kind == "elementwise" and op.cpu is True and op.native_half
 
 
-def _at_once(op: Any, lines: list[str], call: str) -> list[str]:
-    """The lines of an op of two arrays; a small NumPy array need not meet another, or a number."""
+def _at_once(op: Any, lines: list[str], call: str, compares: bool) -> list[str]:
+    """The lines of an op of two arrays; a small NumPy array need not meet another, or a number.
+
+    Two are broadcast to at most the product of their sizes: with `compares`, that must be small, or
+    their shapes must be equal.
+    """
     x, y = op.arrays
     start = lines.index(f"kind = type({x}_)") + 1
     run = "_r = " + (f"ufunc({call})" if op.ufunc is not None else f"forward(NUMPY, {call})")
-    size = f"size < {op.large or LARGE}"
-    fits = f"(type({y}_) is ndarray or type({y}_) in SCALARS and {_is_not(x, 'E')})"
+    size, number = f"size < {op.large or LARGE}", f"type({y}_) in SCALARS and {_is_not(x, 'E')}"
+    fits = f"(type({y}_) is ndarray or {number}) and {x}_.{size}"
+    if compares:
+        both = f"{x}_.size * {y}_.{size} or {x}_.{size} and {x}_.shape == {y}_.shape"
+        fits = f"({both} if type({y}_) is ndarray else {number} and {x}_.{size})"
     return [
         *lines[:start],
-        f"if kind is ndarray and {fits} and {x}_.{size}: {run}",
+        f"if kind is ndarray and {fits}: {run}",
         f"elif type({y}_) is ndarray and type({x}_) in SCALARS and {_is_not(y, 'E')} "
         f"and {y}_.{size}: {run}; kind = ndarray",
         "else:",

@@ -34,9 +34,10 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
             formula = functools.partial(_numpys, function)
         elif not op.is_library_function:
             formula = functools.partial(op.forward, xp)
+        size = _elements if op.kind == "elementwise" else _first
         launcher = _loop_in_c(op) if op.cpu is True else functools.partial(op.cpu, xp)
         small = function if op.is_library_function else formula
-        function = _kernel_first(launcher, formula, op.large, small)
+        function = _kernel_first(launcher, formula, op.large, small, size)
         widens = op.native_half or op.is_library_function
         function = function if widens else through_float32(function, op.values)
     if xp is not NUMPY and devices.gpu_count() > 1:
@@ -49,10 +50,11 @@ def _kernel_first(
     formula: Callable[..., Any],
     large: int = 0,
     small: Callable[..., Any] | None = None,
+    size: Callable[[Sequence[Any]], int] | None = None,
 ) -> Callable[..., Any]:
     """The kernel's launcher, or the formula if the launcher declines or the array is not large.
 
-    `small` is the formula where it need not look at the size.
+    `small` is the formula where it need not look at the size, which `size` gives.
     """
     small = small or formula
 
@@ -60,20 +62,36 @@ def _kernel_first(
         result = kernel(*args, **params)
         return formula(*args, **params) if result is NotImplemented else result
 
-    def kernel_of_large(first: Any, *args: Any, **params: Any) -> Any:
-        if type(first) is np.ndarray and first.size >= large:
-            result = kernel(first, *args, **params)
+    def kernel_of_large(*args: Any, **params: Any) -> Any:
+        if size(args) >= large:
+            result = kernel(*args, **params)
             if result is not NotImplemented:
                 return result
-            return formula(first, *args, **params)
-        return small(first, *args, **params)
+            return formula(*args, **params)
+        return small(*args, **params)
 
-    return kernel_of_large if large else kernel_first
+    return kernel_of_large if large and size else kernel_first
+
+
+def _first(args: Sequence[Any]) -> int:
+    """The size of the first argument, if that is an array of NumPy."""
+    return args[0].size if type(args[0]) is np.ndarray else 0
+
+
+def _elements(args: Sequence[Any]) -> int:
+    """The size of the array to which NumPy's arrays among some are broadcast; 0 if they cannot."""
+    arrays = [a for a in args if type(a) is np.ndarray]
+    if all(a.shape == arrays[0].shape for a in arrays):
+        return arrays[0].size if arrays else 0
+    try:
+        return np.broadcast(*arrays).size
+    except ValueError:
+        return 0
 
 
 def _numpys(ufunc: Any, *args: Any, **params: Any) -> Any:
     """A ufunc where the loop in C declines: on threads if its arrays are as large as that needs."""
-    is_large = type(args[0]) is np.ndarray and args[0].size >= LARGE and not params
+    is_large = not params and _elements(args) >= LARGE
     return on_threads(ufunc, *args) if is_large else ufunc(*args, **params)
 
 

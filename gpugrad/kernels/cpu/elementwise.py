@@ -43,6 +43,7 @@ Formula = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 """A function of arrays, or of Codes, and of metadata."""
 
 _GRAIN = 1 << 14  # elements of a piece for a thread
+_PIECE = 1 << 17  # elements for which arrays are repeated at a time
 _KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -76,13 +77,13 @@ class Loops:
         self._op, self._kernels, self._of_one = op, dict[Any, Any](), dict[Any, Any]()
 
     def __call__(self, arrays: Sequence[Any], params: Mapping[str, Any] | None) -> Any:
-        """A new array; NotImplemented unless all arrays are floats of one shape and dtype.
+        """A new array; NotImplemented unless all arrays are floats of one dtype.
 
-        The first is one. Others may be Python numbers, or None for a value that nobody reads.
+        One is an array. Others may be Python numbers, or None for a value that nobody reads.
         """
         if errors_raise():
             return NotImplemented
-        first = arrays[0]
+        first = next(a for a in arrays if type(a) is np.ndarray)
         if len(arrays) == 1:
             try:
                 kernel = self._of_one[
@@ -94,11 +95,13 @@ class Loops:
                 return run(kernel, arrays)
         dtype, shape = first.dtype, first.shape
         inputs: list[Any] = []
+        in_step = True
         for a in arrays:
             kind = type(a)
             if kind is np.ndarray:
-                if a.dtype != dtype or a.shape != shape:
+                if a.dtype != dtype:
                     return NotImplemented
+                in_step &= a.shape == shape
                 inputs.append(dtype.char)
             elif kind in (float, int, type(None)):
                 inputs.append(_given(a))
@@ -119,7 +122,9 @@ class Loops:
             kernel = self._kernels[key] = self._kernel(dtype, inputs, params or {})
             if len(arrays) == 1:
                 self._of_one[key if params else dtype.char] = kernel
-        return NotImplemented if kernel is None else run(kernel, arrays)
+        if kernel is None:
+            return NotImplemented
+        return run(kernel, arrays) if in_step else run_broadcast(kernel, arrays)
 
     def _kernel(
         self, dtype: np.dtype[Any], inputs: Sequence[Any], params: Mapping[str, Any]
@@ -143,17 +148,49 @@ def _given(value: Any) -> Any:
 
 def run(kernel: Any, arrays: Sequence[Any]) -> Any:
     """Fill a new array by a kernel that reads arrays of the same shape and dtype, and numbers."""
-    first = arrays[0]
-    library: Any = pool.library()
     if len(arrays) == 1:  # without the lists below, which take a third of a small array's time
+        (first,) = arrays
+        library: Any = pool.library()
         first = first if first.flags.forc else row_major(first)
         out = np.empty_like(first)
         library.gpugrad_run_few(kernel, out.size, _GRAIN, 2, first, out, None, None)
         return out
-    in_step = [a.strides == first.strides for a in arrays if type(a) is np.ndarray]
-    if not first.flags.forc or not all(in_step):
+    own = [a for a in arrays if type(a) is np.ndarray]
+    if not own[0].flags.forc or not all(a.strides == own[0].strides for a in own):
         arrays = [row_major(a) if type(a) is np.ndarray else a for a in arrays]
-    out = np.empty_like(arrays[0])
+        own = [a for a in arrays if type(a) is np.ndarray]
+    out = np.empty_like(own[0])
+    _fill(kernel, arrays, out)
+    return out
+
+
+def run_broadcast(kernel: Any, arrays: Sequence[Any]) -> Any:
+    """The same of arrays that are broadcast: they are repeated for a piece of the result at a time.
+
+    Returns:
+        The new array; NotImplemented if their shapes do not match.
+    """
+    try:
+        shape = np.broadcast(*(a for a in arrays if type(a) is np.ndarray)).shape
+    except ValueError:
+        return NotImplemented
+    whole = [np.broadcast_to(a, shape) if type(a) is np.ndarray else a for a in arrays]
+    out = np.empty(shape, next(a.dtype for a in arrays if type(a) is np.ndarray))
+    axis, inner = 0, out.size  # pieces are along this axis
+    while axis < len(shape) and inner // shape[axis] > _PIECE:
+        inner //= shape[axis]
+        axis += 1
+    rows = max(1, _PIECE * shape[axis] // inner)
+    for before in np.ndindex(shape[:axis]):
+        for start in range(0, shape[axis], rows):
+            part = (*before, slice(start, start + rows))
+            some = [row_major(a[part]) if type(a) is np.ndarray else a for a in whole]
+            _fill(kernel, some, out[part])
+    return out
+
+
+def _fill(kernel: Any, arrays: Sequence[Any], out: Any) -> None:
+    library: Any = pool.library()
     given: list[Any] = []
     for a in arrays:  # nobody reads the elements of None
         if type(a) is np.ndarray:
@@ -166,7 +203,6 @@ def run(kernel: Any, arrays: Sequence[Any]) -> Any:
         library.gpugrad_run_few(kernel, out.size, _GRAIN, len(given), *given, *few)
     else:
         library.gpugrad_run(kernel, None, out.size, _GRAIN, pool.addresses(given), None, 0)
-    return out
 
 
 def text(

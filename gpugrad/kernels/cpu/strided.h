@@ -9,8 +9,11 @@
 const int AXES = 64, ARRAYS = 4;  // the most that there may be
 const long GRAIN = 1 << 14;  // elements of a piece
 
+const long SHORT = 16;  // elements of a line from which a call for each is worth it
+
 // Arrays, the last of which is the result. Their axes are those of the result, from its largest
-// stride to its smallest; axes that are one in all arrays are merged.
+// stride to its smallest; axes that are one in all arrays are merged. Lines lie along the last axis:
+// if that is short, the longest one comes last.
 struct Walk {
   int count, ndim;
   long shape[AXES];
@@ -65,6 +68,10 @@ struct Walk {
     }
     ndim = ndim ? last + 1 : 0;
     if (!ndim) shape[ndim++] = 1;  // one element
+    int longest = ndim - 1;
+    for (int d = ndim - 1; inner() < SHORT && d >= 0; --d)
+      if (shape[d] > shape[longest]) longest = d;
+    swap(longest, ndim - 1);
   }
 
   long inner() const { return shape[ndim - 1]; }

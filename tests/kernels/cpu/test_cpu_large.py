@@ -487,6 +487,50 @@ def test_numbers_that_may_change_from_call_to_call_compile_nothing(monkeypatch):
     assert loops((x.astype(np.float16),), {"beta": 1.0}) is NotImplemented
 
 
+BROADCAST = [
+    ((40, 1), (1, 300)),
+    ((7, 1, 3), (1, 500, 3)),
+    ((300, 40), (40,)),
+    ((40,), (300, 1)),
+    ((3, 1, 5, 1), (1, 60, 1, 20)),
+    ((1, 9000), ()),
+    ((200, 3, 20), (3, 1)),
+]
+
+
+@pytest.mark.parametrize("piece", [7, 1000, 1 << 17])
+@pytest.mark.parametrize("shapes", BROADCAST, ids=str)
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "power", "xlogy"])
+def test_arrays_that_are_broadcast_run_in_c(name, shapes, piece, monkeypatch):
+    calls, run = [], elementwise.run_broadcast
+    monkeypatch.setattr(elementwise, "_PIECE", piece)
+    monkeypatch.setattr(elementwise, "run_broadcast", lambda *a: calls.append(a) or run(*a))
+    op = OPS[name]
+    for x, y in (shapes, shapes[::-1]):
+        x, y = (np.abs(normal(*s)) + 0.1 if s else np.float64(1.5).reshape(()) for s in (x, y))
+        g = np.ones(np.broadcast_shapes(x.shape, y.shape))
+        actual, slopes = gradients(op.eager, [x, y], g)
+        whole = [np.broadcast_to(a, g.shape) for a in (x, y)]
+        expected, wanted = gradients(op.eager, [a.copy() for a in whole], g)
+        np.testing.assert_array_equal(actual, expected)
+        for a, b, like in zip(slopes, wanted, (x, y), strict=True):
+            total = NUMPY.sum_to(b, like.shape)
+            np.testing.assert_allclose(a, total, 1e-10, 1e-10)
+    assert len(calls) >= 2
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "hypot", "copysign"])
+def test_a_number_before_a_large_array_runs_in_c(name, monkeypatch):
+    calls, loop = [], elementwise.Loops.__call__
+    monkeypatch.setattr(
+        elementwise.Loops, "__call__", lambda self, *a: calls.append(loop(self, *a)) or calls[-1]
+    )
+    x = normal(10_000)
+    result = OPS[name].eager(1.5, x).numpy()
+    assert [type(r) for r in calls] == [np.ndarray]
+    np.testing.assert_allclose(result, OPS[name].ufunc(1.5, x), 1e-15)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 7, 16, 129])
 def test_an_element_of_a_loop_does_not_depend_on_its_place(n, dtype):
