@@ -28,6 +28,7 @@ from gpugrad.core.forking import new_rlock
 from gpugrad.core.operators import Wrapper, add_operators
 from gpugrad.core.tensor import index_parts, require_one_library
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.kernels.cpu.large import LARGE, elements, on_threads
 
 
 class _BatchedReading(Reading):
@@ -248,6 +249,9 @@ def stack(op: Any) -> Rule:
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         arrays = arrays if len(arrays) == 1 else aligned(xp, batched, arrays)  # type: ignore[assignment]
+        own = xp is NUMPY and op.ufunc is not None and op.cpu is None
+        if own and elements(arrays) >= LARGE:
+            return on_threads(op.ufunc, *arrays)
         return getattr(xp, op.name)(*arrays, **params)
 
     return rule

@@ -12,7 +12,7 @@ from gpugrad.core import devices
 from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Reading
 from gpugrad.errors import DeviceError
 from gpugrad.kernels.codegen import for_ops
-from gpugrad.kernels.cpu.large import LARGE, kernels, on_threads
+from gpugrad.kernels.cpu.large import LARGE, elements, kernels, on_threads
 
 
 def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
@@ -34,7 +34,7 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
             formula = functools.partial(_numpys, function)
         elif not op.is_library_function:
             formula = functools.partial(op.forward, xp)
-        size = _elements if op.kind == "elementwise" else _first
+        size = elements if op.kind == "elementwise" else _first
         launcher = _loop_in_c(op) if op.cpu is True else functools.partial(op.cpu, xp)
         small = function if op.is_library_function else formula
         function = _kernel_first(launcher, formula, op.large, small, size)
@@ -78,20 +78,9 @@ def _first(args: Sequence[Any]) -> int:
     return args[0].size if type(args[0]) is np.ndarray else 0
 
 
-def _elements(args: Sequence[Any]) -> int:
-    """The size of the array to which NumPy's arrays among some are broadcast; 0 if they cannot."""
-    arrays = [a for a in args if type(a) is np.ndarray]
-    if all(a.shape == arrays[0].shape for a in arrays):
-        return arrays[0].size if arrays else 0
-    try:
-        return np.broadcast(*arrays).size
-    except ValueError:
-        return 0
-
-
 def _numpys(ufunc: Any, *args: Any, **params: Any) -> Any:
     """A ufunc where the loop in C declines: on threads if its arrays are as large as that needs."""
-    is_large = not params and _elements(args) >= LARGE
+    is_large = not params and elements(args) >= LARGE
     return on_threads(ufunc, *args) if is_large else ufunc(*args, **params)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,19 @@ def kernels(name: str) -> Any:
     return importlib.import_module(f"gpugrad.kernels.cpu.{name}")
 
 
+def elements(args: Sequence[Any]) -> int:
+    """The size of the array to which NumPy's arrays among some are broadcast; 0 if they cannot."""
+    arrays = [a for a in args if type(a) is np.ndarray]
+    if all(a.shape == arrays[0].shape for a in arrays):
+        return arrays[0].size if arrays else 0
+    try:
+        return np.broadcast(*arrays).size
+    except ValueError:
+        return 0
+
+
 def on_threads(ufunc: Any, *args: Any, out: Any = None) -> Any:
-    """``ufunc(*args, out=out)`` of plain arrays and Python numbers; the first array is large."""
+    """``ufunc(*args, out=out)`` of plain arrays and Python numbers, whose result is large."""
     return kernels("ufuncs").on_threads(ufunc, *args, out=out)
 
 

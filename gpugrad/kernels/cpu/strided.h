@@ -82,13 +82,28 @@ struct Walk {
     return n;
   }
 
-  // The addresses of line `i` of the last axis.
-  void line(long i, char** at) const {
+  // The addresses of line `i` of the last axis, and its place along the others.
+  void line(long i, char** at, long* places) const {
     for (int k = 0; k < count; ++k) at[k] = data[k];
     for (int d = ndim - 2; d >= 0; --d) {
-      const long place = i % shape[d];
+      places[d] = i % shape[d];
       i /= shape[d];
-      for (int k = 0; k < count; ++k) at[k] += place * strides[k][d];
+      for (int k = 0; k < count; ++k) at[k] += places[d] * strides[k][d];
+    }
+  }
+  void line(long i, char** at) const {
+    long places[AXES];
+    line(i, at, places);
+  }
+
+  // From a line to the next one, without a division.
+  void next(char** at, long* places) const {
+    for (int d = ndim - 2; d >= 0; --d) {
+      const bool ends = ++places[d] == shape[d];
+      const long move = ends ? 1 - shape[d] : 1;
+      if (ends) places[d] = 0;
+      for (int k = 0; k < count; ++k) at[k] += move * strides[k][d];
+      if (!ends) return;
     }
   }
 
@@ -98,11 +113,13 @@ struct Walk {
     const long low = k / parts * lines, total = outer(), from = k % parts * GRAIN;
     const long high = low + lines < total ? low + lines : total;
     const long size = n - from < GRAIN ? n - from : GRAIN;
-    char* at[ARRAYS];
+    char *at[ARRAYS], *part[ARRAYS];
+    long places[AXES];
+    line(low, at, places);
     for (long i = low; i < high; ++i) {
-      line(i, at);
-      for (int j = 0; j < count; ++j) at[j] += from * strides[j][ndim - 1];
-      f(at, size);
+      for (int j = 0; j < count; ++j) part[j] = at[j] + from * strides[j][ndim - 1];
+      f(part, size);
+      next(at, places);
     }
   }
 

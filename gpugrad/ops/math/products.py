@@ -4,6 +4,7 @@ They are linear in each argument, so the gradient by one is another product: of 
 and the conjugate of the other argument.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -14,6 +15,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.cpu import products
+from gpugrad.kernels.cpu.large import LARGE, elements, on_threads
 from gpugrad.kernels.cpu.products import LEAST_SIZES
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.registry.on_arrays import beside_number
@@ -61,13 +63,20 @@ def _to_x2(xp, how, g, x1, x2_shape):
     return y if y.shape == x2_shape else xp.sum_to(y, x2_shape)
 
 
+def multiplied(xp, x1, x2):
+    """The product of arrays that broadcast to a larger one, of NumPy arrays on threads."""
+    if xp is NUMPY and elements((x1, x2)) >= LARGE:
+        return on_threads(np.multiply, x1, x2)
+    return xp.multiply(x1, x2)
+
+
 def _plain(xp):
     """How the rules multiply a cotangent by the other factor."""
 
     def matmul(g, y, transposed=False):
         return xp.matmul(y, g) if transposed else xp.matmul(g, y)
 
-    return matmul, xp.multiply
+    return matmul, functools.partial(multiplied, xp)
 
 
 def _masking(xp):

@@ -7,9 +7,9 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
-from gpugrad.kernels.cpu.large import LARGE, MIDDLE, on_threads
+from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.ops._axes import arrays_of
-from gpugrad.ops.math.products import PRODUCT
+from gpugrad.ops.math.products import PRODUCT, multiplied
 from gpugrad.registry.record import op
 
 
@@ -91,14 +91,7 @@ def outer(xp, x1, x2, /):
      [20.  2.]]
     """
     x1, x2 = arrays_of(xp, x1, x2)
-    return _product(xp, xp.reshape(x1, (x1.size, 1)), xp.reshape(x2, (1, x2.size)))
-
-
-def _product(xp, x1, x2):
-    """The product of arrays that broadcast to a larger one, of NumPy arrays on threads."""
-    if xp is NUMPY and x1.size * x2.size >= LARGE:
-        return on_threads(np.multiply, x1, x2)
-    return x1 * x2
+    return multiplied(xp, xp.reshape(x1, (x1.size, 1)), xp.reshape(x2, (1, x2.size)))
 
 
 @op(
@@ -125,7 +118,7 @@ def kron(xp, x1, x2, /):
     y1 = xp.reshape(x1, tuple(m for a in shape1 for m in (a, 1)))
     y2 = xp.reshape(x2, tuple(m for b in shape2 for m in (1, b)))
     return xp.reshape(
-        _product(xp, y1, y2), tuple(a * b for a, b in zip(shape1, shape2, strict=True))
+        multiplied(xp, y1, y2), tuple(a * b for a, b in zip(shape1, shape2, strict=True))
     )
 
 
