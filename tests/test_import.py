@@ -69,6 +69,7 @@ step(q), step(q)
         "vars(gg.nn.functional)['relu']",
     ],
 )  # fmt: skip
+@pytest.mark.thin(2)
 def test_what_is_loaded_later_is_there_when_asked_for(statement):
     _loaded(f"import gpugrad as gg; {statement}")
 

@@ -220,6 +220,7 @@ def _handlers():
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", USES)
+@pytest.mark.thin(3)
 def test_signals_leave_all_old_or_all_new_values(name):
     count = moments(name)
     for k, at in enumerate(np.linspace(1, count, SAMPLES, dtype=int)):

@@ -60,6 +60,7 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.thin(2)
 def test_block_holds_only_in_its_task_and_in_tasks_started_inside(name):
     block, state = BLOCKS[name]
     outside = state()

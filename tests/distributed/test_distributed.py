@@ -225,6 +225,7 @@ def test_one_process_needs_no_launcher_and_no_library():
         (LAUNCHED, "D.init()", "mpi4py does not import|by torchrun, but rank 0 of 1 of MPI"),
     ],
 )
+@pytest.mark.thin(3)
 def test_a_wrong_start_says_what_to_do(variables, call, words):
     code = f"import sys, gpugrad as gg; D = gg.distributed\n{call}"
     before = {k: os.environ.pop(k) for k in list(os.environ) if k.startswith(("PMI", "OMPI"))}

@@ -15,7 +15,7 @@ from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.kernels.codegen.c_kernel import RANGE, CKernel
 from gpugrad.kernels.cpu import compiler, pool
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.thin(3)]
 
 
 @pytest.fixture(autouse=True)

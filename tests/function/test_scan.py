@@ -209,7 +209,7 @@ def gradients(body, names, reverse=False):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 def test_a_loop_returns_what_python_does(body, reverse, setting):
     p = arrays()
     f = gg.function(lambda p: scanned(body, p, reverse))
@@ -221,7 +221,7 @@ def test_a_loop_returns_what_python_does(body, reverse, setting):
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("names", [["x", "h", "w", "b", "gates", "s"], ["w"], ["x"], ["h", "b"]])
 @pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
-@pytest.mark.thin(5)
+@pytest.mark.thin(9)
 def test_gradients_of_a_loop_are_those_of_python(body, names, reverse, setting):
     p, f = arrays(), gradients(body, names, reverse)
     traced = gg.function(f)
@@ -231,7 +231,7 @@ def test_gradients_of_a_loop_are_those_of_python(body, names, reverse, setting):
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 def test_second_gradients_of_a_loop_are_those_of_python(body, setting):
     p, first = arrays(), gradients(body, ["w", "h"])
 
@@ -326,6 +326,7 @@ def test_threads_share_a_loop_within_a_loop(monkeypatch):
 
 
 @pytest.mark.parametrize("body", [elman, lstm, deep], ids=lambda f: f.__name__)
+@pytest.mark.thin(3)
 def test_examples_of_a_vmap_are_as_by_themselves(body, setting):
     p = arrays()
     many = gg.stack([p["x"], p["x"] * 0.5, -p["x"]])
@@ -346,6 +347,7 @@ def test_narrow_floats_are_near_those_of_python(dtype, setting):
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize("body", [*BODIES, nested, chosen], ids=lambda f: f.__name__)
+@pytest.mark.thin(2)
 def test_a_loop_is_one_call_and_python_computes_little_in_it(body, loops, monkeypatch):
     monkeypatch.setattr(c_program, "setting", lambda: "always")
     gg.function(gradients(body, ["w", "gates", "x"]))(arrays())

@@ -306,6 +306,7 @@ def test_gradients_on_a_device_match_the_cpu_in_one_order(index, in_order, cuda)
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", scatter.VECTOR)
+@pytest.mark.thin(3)
 def test_kernels_read_16_bytes_and_do_not_spill(name):
     kernel = nvrtc.compile_for("sm_90", launch.full_source("scatter.cu"), name)
     assert kernel.spilled == 0

@@ -328,6 +328,7 @@ def test_a_text_that_does_not_compile_turns_off_only_itself(tmp_path):
         ("CXX", 'g++ "-O2', "the command of a compiler"),
     ],
 )  # fmt: skip
+@pytest.mark.thin(3)
 def test_a_senseless_environment_variable_is_named_with_its_choices(
     tmp_path, variable, value, choices
 ):
