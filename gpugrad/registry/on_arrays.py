@@ -50,7 +50,7 @@ def _kernel_first(
     formula: Callable[..., Any],
     large: int = 0,
     small: Callable[..., Any] | None = None,
-    size: Callable[[Sequence[Any]], int] | None = None,
+    size: Callable[[Sequence[Any]], int] = elements,
 ) -> Callable[..., Any]:
     """The kernel's launcher, or the formula if the launcher declines or the array is not large.
 
@@ -70,7 +70,7 @@ def _kernel_first(
             return formula(*args, **params)
         return small(*args, **params)
 
-    return kernel_of_large if large and size else kernel_first
+    return kernel_of_large if large else kernel_first
 
 
 def _first(args: Sequence[Any]) -> int:

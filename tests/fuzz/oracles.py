@@ -203,9 +203,9 @@ class NumpyReading:
             result = ref(*args, **keywords)
             if isinstance(result, (tuple, list)):
                 return [np.array(x, order="C") for x in result]
-            if gg.OPS[name].writes:
+            if gg.OPS[name].writes and isinstance(result, np.ndarray):
                 return result
-            return np.array(result, order="C")
+            return np.array(result, order="C")  # 1j ** np.float64(2) is Python's, without a dtype
 
         return copied
 

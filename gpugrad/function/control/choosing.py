@@ -24,6 +24,7 @@ from gpugrad.function.control.examples import stopped, trace_examples, with_leve
 from gpugrad.function.control.tracing import BranchTrace, make_branches, trace_branch
 from gpugrad.function.cpu.loop_memory import choice, while_gradient, while_loop
 from gpugrad.function.differentiate import by_tape, known
+from gpugrad.kernels.cpu.moves import Function
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.shapes import blank_arrays
 from gpugrad.trace.tracing import Tracing
