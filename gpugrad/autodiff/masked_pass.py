@@ -68,7 +68,7 @@ class NotingPass(LogReading):
         wanted = [k for k, i in enumerate(ids) if i in needed]
         if all(getattr(op.masked[k], "is_sheltered", False) for k in wanted):
             return not any(map(np.any, parts))  # a whole 0, and nothing else
-        g = tuple(p and _plain(p) for p in g) if type(g) is tuple else _plain(g)
+        g = tuple(p if p is None else _plain(p) for p in g) if type(g) is tuple else _plain(g)
         xp, rules, _, saved = self._plain.of(entry, g, ids)
         for k, rule in enumerate(rules):
             if k in wanted and rule is not None:

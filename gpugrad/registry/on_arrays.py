@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -59,16 +60,14 @@ def _kernel_first(
     small = small or formula
 
     def kernel_first(*args: Any, **params: Any) -> Any:
-        result = kernel(*args, **params)
+        try:
+            result = kernel(*args, **params)
+        except ctypes.ArgumentError:  # C does not take a parameter: the formula says why
+            result = NotImplemented
         return formula(*args, **params) if result is NotImplemented else result
 
     def kernel_of_large(*args: Any, **params: Any) -> Any:
-        if size(args) >= large:
-            result = kernel(*args, **params)
-            if result is not NotImplemented:
-                return result
-            return formula(*args, **params)
-        return small(*args, **params)
+        return kernel_first(*args, **params) if size(args) >= large else small(*args, **params)
 
     return kernel_of_large if large else kernel_first
 

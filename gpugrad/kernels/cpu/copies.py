@@ -69,7 +69,7 @@ def _counted(indices: Any) -> Any:
     """Indices as the kernels read them; None if they are no integers, or uint64."""
     if type(indices) is not np.ndarray or indices.dtype.kind not in "iu":
         return None
-    return None if indices.dtype == np.uint64 else np.ascontiguousarray(indices, np.int64)
+    return None if indices.dtype == np.uint64 else np.asarray(indices, np.int64, order="C")
 
 
 def take(x: Any, indices: Any, axis: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,11 +19,13 @@ FEW = 128
 PLAIN: set[type] = {np.ndarray}
 """The type of NumPy arrays, and that of what stands for one while a rule is read for C."""
 
-LARGE = 1 << 17
+_ALWAYS = os.environ.get("GPUGRAD_CPU_KERNELS") == "always"
+
+LARGE = 2 if _ALWAYS else 1 << 17
 """Elements from which an eager op uses a C kernel where NumPy reads memory once as well, so that
 only threads gain. Only the size decides, so that a run that is resumed computes the same."""
 
-MIDDLE = 1 << 13
+MIDDLE = 2 if _ALWAYS else 1 << 13
 """The same where NumPy takes several passes or slow loops. Fewer elements are not worth a second
 of a compiler, once for all processes of a user."""
 

@@ -30,6 +30,8 @@ def _takes(x1: Any, x2: Any, *others: Any) -> bool:
     arrays = (x1, x2, *others)
     if any(type(a) is not np.ndarray or a.dtype != x1.dtype or a.ndim != 2 for a in arrays):
         return False
+    if x1.shape[1] != x2.shape[1]:
+        return False
     large = x1.dtype in WIDE and x1.size * x2.shape[0] >= MIDDLE and x2.size > 0
     return large and bool(_IN_C)
 
@@ -71,7 +73,8 @@ def _are_equal(x1: Any, x2: Any, out: Any) -> bool:
 
 def distances_grad(xp: Any, g: Any, x1: Any, x2: Any, out: Any, /) -> Any:
     """The launcher of `gpugrad.ops.nn.distances.euclidean_distances_grad`."""
-    if not _takes(x1, x2, g, out) or g.shape != out.shape or not _are_exact(out):
+    shape = x1.shape[:1] + x2.shape[:1]
+    if not _takes(x1, x2, g, out) or not g.shape == out.shape == shape or not _are_exact(out):
         return NotImplemented
     if g.strides != out.strides:
         g, own = np.empty_like(out), g
@@ -88,7 +91,7 @@ def distances_grad(xp: Any, g: Any, x1: Any, x2: Any, out: Any, /) -> Any:
 
 def pair_sums(xp: Any, x1: Any, x2: Any, /, *, term: str, p: float = 1.0) -> Any:
     """The launcher of `gpugrad.ops.scipy.pairs.pair_sums`."""
-    if term not in TERMS or x1.shape[-1:] != x2.shape[-1:] or not _takes(x1, x2):
+    if term not in TERMS or not _takes(x1, x2):
         return NotImplemented
     x, y = np.ascontiguousarray(x1), _padded(x2.T, 1)
     (m, k), n = x.shape, y.shape[1]
@@ -99,7 +102,7 @@ def pair_sums(xp: Any, x1: Any, x2: Any, /, *, term: str, p: float = 1.0) -> Any
 
 def own_pair_sums(xp: Any, x: Any, /, *, term: str, p: float = 1.0) -> Any:
     """The launcher of `gpugrad.ops.scipy.pairs.own_pair_sums`."""
-    if term not in TERMS or not _takes(x, x):
+    if term not in TERMS or not _takes(x, x) or len(x) < 2:
         return NotImplemented
     y, x = _padded(x.T, 1), np.ascontiguousarray(x)
     (m, k), n = x.shape, y.shape[1]
@@ -112,6 +115,8 @@ def own_pair_sums_grad(xp: Any, g: Any, x: Any, /, *, term: str, p: float = 1.0)
     """The launcher of `gpugrad.ops.scipy.pairs.own_pair_sums_grad`."""
     if term not in TERMS or not _takes(x, x) or g.dtype != x.dtype:
         return NotImplemented
+    if g.shape != (len(x) * (len(x) - 1) // 2,):
+        return NotImplemented
     y, x, g = _padded(x.T, 1), np.ascontiguousarray(x), np.ascontiguousarray(g)
     (m, k), n, out = x.shape, y.shape[1], np.empty(x.shape, x.dtype)
     _IN_C.pair_sums_gradient(WIDE[x.dtype], TERMS.index(term), x, y, g, out, m, n, k, 0, 0, m, p)
@@ -120,7 +125,7 @@ def own_pair_sums_grad(xp: Any, g: Any, x: Any, /, *, term: str, p: float = 1.0)
 
 def pair_sums_grad(xp: Any, g: Any, x1: Any, x2: Any, /, *, term: str, p: float = 1.0) -> Any:
     """The launcher of `gpugrad.ops.scipy.pairs.pair_sums_grad`."""
-    if term not in TERMS or x1.shape[-1:] != x2.shape[-1:] or not _takes(x1, x2, g):
+    if term not in TERMS or not _takes(x1, x2, g):
         return NotImplemented
     if g.shape != (x1.shape[0], x2.shape[0]) or any(s % g.itemsize for s in g.strides):
         return NotImplemented

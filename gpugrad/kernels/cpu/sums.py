@@ -100,23 +100,33 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
     return out if good else NotImplemented
 
 
+def _axes(axis: Any, n: int) -> list[int] | None:
+    """The axes of a reduction of n axes, sorted; None if NumPy refuses them."""
+    listed = range(n) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    if not all(isinstance(k, (int, np.integer)) and -n <= k < n for k in listed):
+        return None
+    axes = sorted(int(k) % n for k in listed)
+    return axes if len({*axes}) == len(axes) else None
+
+
 def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     """``np.sum(x, axis, keepdims=keepdims)`` over all axes, the last one, or neighbours before."""
     fits = x.size >= LARGE and x.dtype in WIDE
     if not fits or errors_raise():
         return NotImplemented
-    axes = range(x.ndim) if axis is None else (axis,) if type(axis) is int else axis
-    axes = sorted(k + x.ndim if k < 0 else k for k in axes)
+    axes = _axes(axis, x.ndim)
+    if axes is None:
+        return NotImplemented
     if len(axes) == x.ndim:
         total = _total(x)
         return total.reshape((1,) * x.ndim) if keepdims and total is not NotImplemented else total
     if axes == [x.ndim - 1]:
         return _reduce_rows(x, keepdims, products=False)
-    if not axes or axes != [*range(axes[0], axes[-1] + 1)] or not 0 <= axes[-1] < x.ndim - 1:
+    if not axes or axes != [*range(axes[0], axes[-1] + 1)] or axes[-1] == x.ndim - 1:
         return NotImplemented
     first, last = axes[0], axes[-1] + 1
     inner = math.prod(x.shape[last:])
-    if inner == 1 or first < 0 or not x.flags.c_contiguous:
+    if inner == 1 or not x.flags.c_contiguous:
         return NotImplemented
     if not (in_c := _in_c("sum_middle", x)):
         return NotImplemented
@@ -156,9 +166,7 @@ def product(x: Any) -> Any:
 
 def norms(x: Any, axis: Any, keepdims: bool) -> Any:
     """Roots of the sums of squares of all elements, or along the last axis, for float32."""
-    n = x.ndim
-    listed = range(n) if axis is None else axis if type(axis) is tuple else (axis,)
-    axes = sorted(k % n if -n <= k < n else n for k in listed)  # NumPy refuses others
+    n, axes = x.ndim, _axes(axis, x.ndim)
     whole = axes == [*range(n)]
     in_c = _wide("squares", x) if whole or axes == [n - 1] else None
     if in_c is None:

@@ -202,7 +202,9 @@ def _longest_run(index, shape):
 
     The index of a padded array is one: a slice takes a fifth of the time of ``np.add.at``.
     """
-    if type(index) is not tuple or any(p != slice(None) for p in index[:-1]):
+    if type(index) is not tuple:
+        return None
+    if any(type(p) is not slice or p != slice(None) for p in index[:-1]):
         return None
     places = index[-1]
     fits = isinstance(places, np.ndarray) and places.ndim == 1 and places.dtype.kind == "i"

@@ -207,7 +207,7 @@ def _scatter_reduce(xp, name, ufunc, start, data, segment_ids, num_segments):
         info = np.iinfo(data.dtype)
         start = info.max if start > 0 else info.min
     out, width = np.full(shape, start, dtype=data.dtype), math.prod(row)
-    if data.size >= MIDDLE:
+    if data.size >= MIDDLE and ufunc in ("maximum", "minimum"):
         flat = out.reshape(-1, width), rows, values.reshape(-1, width)
         if kernels("sums").extremes(*flat, least=ufunc == "minimum"):
             return out[:num_segments]

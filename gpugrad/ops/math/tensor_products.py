@@ -161,7 +161,7 @@ def cross(xp, x1, x2, /, axis=-1):
             raise AxisError(f"cross: the shape {x.shape} has no axis {axis}.")
         if x.shape[axis] != 3:
             raise ShapeError(f"cross: axis {axis} must have length 3, the shape is {x.shape}.")
-    if xp is NUMPY and x1.shape == x2.shape and x1.size >= MIDDLE:
+    if xp is NUMPY and x1.shape == x2.shape and x1.ndim > 1 and x1.size >= MIDDLE:
         return _cross_by_place(x1, x2, axis)
     next1, next2 = xp.roll(x1, -1, axis=axis), xp.roll(x2, -1, axis=axis)
     return xp.roll(x1 * next2 - next1 * x2, -1, axis=axis)  # place i now holds element i + 2

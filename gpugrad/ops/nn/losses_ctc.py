@@ -308,6 +308,8 @@ def _occupancy_ref(log_probs, *args, blank=0):
 def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0):
     """The gradient of `ctc_losses` by `log_probs`: minus the share of paths at each class."""
     if xp is NUMPY and log_probs.size:
+        _check(log_probs, targets, input_lengths, target_lengths, blank)
+        _check_labels(xp.ctc_states(targets, target_lengths, blank=blank)[0], log_probs.shape[2])
         d = cpu.ctc(log_probs, targets, (input_lengths, target_lengths), blank=blank, gradient=True)
         if d is not NotImplemented:
             return d
