@@ -63,7 +63,7 @@ if not REAL_GPU:
 from gpugrad.core import backend  # noqa: E402  # after the driver
 from gpugrad.core.devices import gpu_count  # noqa: E402
 from gpugrad.function.cpu import c_program  # noqa: E402
-from gpugrad.kernels.cpu import compiler, pool  # noqa: E402
+from gpugrad.kernels.cpu import pool  # noqa: E402
 from gpugrad.registry import in_c  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 
@@ -245,13 +245,6 @@ def python_tape() -> Iterator[None]:
 def numpy_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traced functions compile no C kernels, whose last bits differ from those of eager calls."""
     monkeypatch.setattr(c_program, "setting", lambda: "0")
-
-
-@pytest.fixture
-def usual_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small programs have no C kernels, as users see them, also with GPUGRAD_CPU_KERNELS=always."""
-    if compiler.setting() == "always":
-        monkeypatch.setattr(c_program, "setting", lambda: "1")
 
 
 @pytest.fixture

@@ -8,6 +8,10 @@ from gpugrad.testing.cuda import driver, nvrtc, shim
 needs_compiler = pytest.mark.skipif(
     compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
 )
+needs_thresholds = pytest.mark.skipif(
+    compiler.setting() == "always",
+    reason="with GPUGRAD_CPU_KERNELS=always small arrays have kernels, too",
+)
 needs_shim = pytest.mark.skipif(
     bool(shim.unavailable()), reason=shim.unavailable() or "there is a C++ compiler"
 )

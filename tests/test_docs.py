@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from needs import needs_shim
+from needs import needs_shim, needs_thresholds
 from test_public_names import MODULES as HOMES
 
 import gpugrad as gg
@@ -34,7 +34,8 @@ COMPILING = (
     "name",
     [pytest.param(m, marks=needs_shim if m in COMPILING else ()) for m in ("gpugrad", *MODULES)],
 )
-def test_docstring_examples_run(name, usual_kernels):
+@needs_thresholds
+def test_docstring_examples_run(name):
     try:
         module = importlib.import_module(name)
     except ImportError as error:

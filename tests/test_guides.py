@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fresh import output_of
-from needs import needs_shim
+from needs import needs_shim, needs_thresholds
 
 import gpugrad as gg
 
@@ -55,9 +55,8 @@ def expected(code):
 
 
 @pytest.mark.parametrize("page", MARKED, ids=lambda page: page.stem)
-def test_code_of_a_guide_runs_and_prints_what_its_comments_say(
-    page, tmp_path, monkeypatch, usual_kernels
-):
+@needs_thresholds
+def test_code_of_a_guide_runs_and_prints_what_its_comments_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gg.set_seed(0)
     run_blocks(page, {"__name__": page.stem})

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from needs import needs_thresholds
 
 import gpugrad as gg
 
@@ -15,7 +16,8 @@ REPOSITORY = "https://github.com/gpugrad/gpugrad"
 NO_GPU = "No GPU has run this version yet"
 
 
-def test_code_of_the_readme_runs_and_prints_what_is_shown(usual_kernels):
+@needs_thresholds
+def test_code_of_the_readme_runs_and_prints_what_is_shown():
     """Behind ``print(...)`` or in the next text block, where ``...`` leaves lines out."""
     scope = {"__name__": "script"}
     for code, shown in re.findall(

@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from needs import needs_compiler
+from needs import needs_compiler, needs_thresholds
 
 import gpugrad as gg
 from gpugrad.core.backend import OPS
@@ -73,7 +73,8 @@ def test_scalars_and_small_results_of_a_program_in_c_take_no_call_of_python(monk
     assert "pieces(" not in plan.replay.source
 
 
-def test_a_ufunc_runs_on_threads_in_a_trace_as_in_an_eager_call(monkeypatch, usual_kernels):
+@needs_thresholds
+def test_a_ufunc_runs_on_threads_in_a_trace_as_in_an_eager_call(monkeypatch):
     calls, run = [], ufuncs._IN_C.ufunc
     monkeypatch.setattr(ufuncs._IN_C, "ufunc", lambda *args: calls.append(args) or run(*args))
     x, y = gg.asarray(np.ones((300, 500), np.float32)), gg.asarray(np.ones(500, np.float32))

@@ -4,7 +4,7 @@ import inspect
 import traceback
 
 import pytest
-from needs import needs_compiler
+from needs import needs_compiler, needs_thresholds
 
 import gpugrad as gg
 from gpugrad.errors import ShapeError, meaning
@@ -66,6 +66,7 @@ _others)
 @pytest.mark.parametrize(
     ("op", "text"), [(gg.tanh, TANH), (gg.concat, CONCAT)], ids=["tanh", "concat"]
 )
+@needs_thresholds
 def test_generated_source_of_an_op_is_this_text(op, text):
     assert source(op.op) == text
 
@@ -99,6 +100,7 @@ def frames(call, kind):
 
 
 @needs_compiler  # without small ops in C it compares no shapes
+@needs_thresholds
 def test_traceback_shows_the_generated_line_at_first_and_later_calls():
     add, x, y = eager_function(gg.add.op), gg.ones(3), gg.ones(4)
     of_calls = [frames(lambda: add(x, y), ShapeError) for _ in range(2)]

@@ -45,7 +45,8 @@ def bilinear(xp: Any, x: Any, places: Any, /, *, zeros: bool = False) -> Any:
 
 def bilinear_grads(xp: Any, g: Any, x: Any, places: Any, /, *, zeros: bool = False) -> Any:
     """The launcher of `gpugrad.ops.nn.bilinear.bilinear_sample_grads`."""
-    if not takes(x, places) or g.dtype != x.dtype:
+    shape = x.shape[:2] + places.shape[1:2]
+    if not takes(x, places) or type(g) is not np.ndarray or g.dtype != x.dtype or g.shape != shape:
         return NotImplemented
     results = np.empty(x.shape, x.dtype), np.empty(places.shape, x.dtype)
     return _run(_IN_C.bilinear_gradients, (x, places, g), results, zeros)

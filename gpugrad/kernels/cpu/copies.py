@@ -74,6 +74,8 @@ def _counted(indices: Any) -> Any:
 
 def take(x: Any, indices: Any, axis: int) -> Any:
     """``x.take(indices, axis)``."""
+    if type(x) is not np.ndarray:
+        return NotImplemented
     axis, index = axis % x.ndim, _counted(indices)
     before, after = x.shape[:axis], x.shape[axis + 1 :]
     if index is None or math.prod(before) * index.size * math.prod(after) < LARGE:

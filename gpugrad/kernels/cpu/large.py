@@ -29,6 +29,9 @@ MIDDLE = 2 if _ALWAYS else 1 << 13
 """The same where NumPy takes several passes or slow loops. Fewer elements are not worth a second
 of a compiler, once for all processes of a user."""
 
+LARGEST_STEP = 1 << 17
+"""Elements that one thread moves in a step of a program in C; of more, threads or NumPy do."""
+
 WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 """The dtypes of kernels that are written for both, and the numbers by which C knows them."""
 
@@ -56,6 +59,11 @@ def errors_raise() -> bool:
 def kernels(name: str) -> Any:
     """A module of this folder; `import gpugrad` does not load it, nor the compiler."""
     return importlib.import_module(f"gpugrad.kernels.cpu.{name}")
+
+
+def are_numpys(*arrays: Any) -> bool:
+    """Whether all are NumPy's, or Tensors of such: traced or Batched ones have no values to ask."""
+    return all(a is None or type(getattr(a, "_data", a)) is np.ndarray for a in arrays)
 
 
 def elements(args: Sequence[Any]) -> int:

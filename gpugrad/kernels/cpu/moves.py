@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGEST_STEP
 from gpugrad.kernels.cpu.pool import Kernels
 
 _TYPES = {np.dtype(c): t for c, t in zip("fdil", ["float", "double", "int", "long"], strict=True)}
@@ -154,7 +154,7 @@ def _along(
     most = outer * max(n, m) * inner if most is None else most
     if places is not None and (places.dtype not in _PLACES or not m):
         return NotImplemented
-    if not name or not 0 < most < LARGE or not n:
+    if not name or not 0 < most < LARGEST_STEP or not n:
         return NotImplemented
     size = () if places is None else (places.dtype.itemsize,)
     return _function(name, (outer, n, inner, m, *size, *map(int, more)), tables)

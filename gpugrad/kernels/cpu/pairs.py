@@ -71,10 +71,19 @@ def _are_equal(x1: Any, x2: Any, out: Any) -> bool:
     return np.array_equal(x1[i], x2[j])
 
 
+def _vanish(g: Any, out: Any) -> bool:
+    """Whether ``g / out`` loses digits as a subnormal number; the formula divides no cotangent."""
+    limits = np.finfo(g.dtype)
+    least = out.max(initial=0) * (limits.tiny / limits.eps)
+    return bool(0 < max(g.max(initial=0), -g.min(initial=0)) < least)
+
+
 def distances_grad(xp: Any, g: Any, x1: Any, x2: Any, out: Any, /) -> Any:
     """The launcher of `gpugrad.ops.nn.distances.euclidean_distances_grad`."""
     shape = x1.shape[:1] + x2.shape[:1]
     if not _takes(x1, x2, g, out) or not g.shape == out.shape == shape or not _are_exact(out):
+        return NotImplemented
+    if _vanish(g, out):
         return NotImplemented
     if g.strides != out.strides:
         g, own = np.empty_like(out), g

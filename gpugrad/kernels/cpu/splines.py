@@ -33,6 +33,7 @@ def spline(
     """
     dtype, points = (g if x is None else x).dtype, math.prod(where.shape[1:])
     fits = 1 <= len(shape) <= 3 and dtype in WIDE and where.dtype == np.float64
+    fits &= type(order) is int
     fits &= g is None or (g.dtype == dtype and g.shape == where.shape[1:])
     if not fits or points < LARGE or not math.prod(shape) or errors_raise() or not _IN_C:
         return NotImplemented

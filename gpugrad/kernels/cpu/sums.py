@@ -103,7 +103,9 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
 def _axes(axis: Any, n: int) -> list[int] | None:
     """The axes of a reduction of n axes, sorted; None if NumPy refuses them."""
     listed = range(n) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    if not all(isinstance(k, (int, np.integer)) and -n <= k < n for k in listed):
+    if not all(type(k) is int or isinstance(k, np.integer) for k in listed):
+        return None
+    if not all(-n <= k < n for k in listed):
         return None
     axes = sorted(int(k) % n for k in listed)
     return axes if len({*axes}) == len(axes) else None
@@ -111,7 +113,7 @@ def _axes(axis: Any, n: int) -> list[int] | None:
 
 def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     """``np.sum(x, axis, keepdims=keepdims)`` over all axes, the last one, or neighbours before."""
-    fits = x.size >= LARGE and x.dtype in WIDE
+    fits = type(x) is np.ndarray and x.size >= LARGE and x.dtype in WIDE
     if not fits or errors_raise():
         return NotImplemented
     axes = _axes(axis, x.ndim)

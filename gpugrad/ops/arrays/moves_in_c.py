@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from gpugrad.kernels.cpu.large import LARGE, WIDE, kernels
+from gpugrad.kernels.cpu.large import LARGEST_STEP, WIDE, kernels
 from gpugrad.trace.program import Argument, takes_arguments
 
 
@@ -28,7 +28,7 @@ def _axis(index, ndim):
 
 def _flat(index, shape):
     """The places in a flat array that a fixed index selects, or None."""
-    if takes_arguments(index) or math.prod(shape) >= LARGE:
+    if takes_arguments(index) or math.prod(shape) >= LARGEST_STEP:
         return None
     return np.ascontiguousarray(np.arange(math.prod(shape)).reshape(shape)[index])
 
@@ -172,7 +172,7 @@ def total(is_mean):
         if axis is None or dtype is not None or x.dtype not in WIDE:
             return NotImplemented
         over, size = sorted({k % len(x.shape) for k in axes}), math.prod(x.shape)
-        if size >= LARGE or not over or over[-1] - over[0] >= len(over):
+        if size >= LARGEST_STEP or not over or over[-1] - over[0] >= len(over):
             return NotImplemented
         if over[-1] == len(x.shape) - 1:
             return NotImplemented

@@ -16,7 +16,7 @@ from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.kernels.cpu import rows
-from gpugrad.kernels.cpu.large import MIDDLE
+from gpugrad.kernels.cpu.large import MIDDLE, are_numpys
 from gpugrad.ops._axes import all_axes, count
 from gpugrad.ops._roots import all_in_range, root_of_powers
 from gpugrad.ops.nn.losses import same_shape
@@ -376,6 +376,7 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
      [ 0.  0.]]
     """
     in_c = x.size >= MIDDLE and rows.has_rows(getattr(x, "_data", x), axis, eps)
+    in_c = in_c and are_numpys(weight, bias)
     if (in_c or on_gpu(x)) and SCALARS.isdisjoint((type(weight), type(bias))):
         with no_overflow():
             out, _, var = xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)

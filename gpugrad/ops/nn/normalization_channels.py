@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, SCALARS, on_gpu
+from gpugrad.core.backend import HALF, on_gpu
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.cpu import rows
-from gpugrad.kernels.cpu.large import MIDDLE
+from gpugrad.kernels.cpu.large import MIDDLE, are_numpys
 from gpugrad.ops.nn.normalization import affine, affine_ref, standardize_ref
 from gpugrad.ops.nn.normalization_fused import narrowed
 from gpugrad.registry.on_arrays import wide
@@ -62,7 +62,7 @@ def _running(xp, x, old, new, momentum):
 def _normalized(xp, x, weight, bias, axes, along, eps):
     """The result, mean and variance: by one op on GPUs and for large arrays, else by two."""
     large = x.size >= MIDDLE and rows.has_channels(getattr(x, "_data", x), axes, eps)
-    large = large and SCALARS.isdisjoint((type(weight), type(bias)))
+    large = large and are_numpys(weight, bias)  # no numbers either
     if large or on_gpu(x) or x.dtype in HALF:
         y, mean, var = xp.standardize_affine(x, weight, bias, axis=axes, along=along, eps=eps)
         if not large or np.isfinite(getattr(var, "_data", var)).all():

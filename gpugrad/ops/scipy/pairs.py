@@ -227,7 +227,9 @@ def _full(g, m):
 
 @op(
     cpu=pairs.own_pair_sums_grad,
-    opens=steps_unless(lambda g, x: x.ndim == 2 and x.size * x.shape[0] >= MIDDLE),
+    opens=steps_unless(
+        lambda g, x, **_: len(x.shape) == 2 and math.prod(x.shape) * x.shape[0] >= MIDDLE
+    ),
     captures=True,
     ref=lambda g, x, term, p=1.0: np.sum(
         _full(g, x.shape[-2])[..., None] * _SLOPES[term](NUMPY, *_all(NUMPY, x, x), p), -2

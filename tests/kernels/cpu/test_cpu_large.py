@@ -683,3 +683,130 @@ def test_casts_to_float16_and_back_have_numpys_bits(threads):
         out = gg.astype(x, dtype).numpy()
         assert np.array_equal(out.view("u1"), x.astype(dtype).view("u1"))
         assert np.isnan(gg.astype(np.full(LARGE, np.nan, x.dtype), dtype).numpy()).all()
+
+
+# ---- what small arrays do, too: GPUGRAD_CPU_KERNELS=always tests each op in these ways -----
+
+
+def test_an_index_that_is_a_number_takes_its_axis_away():
+    x, i = gg.constant(normal(4, LARGE)), gg.constant(np.array(2))
+    for row in (x[i], gg.take(x, i, axis=0), gg.gather(x, i), gg.nn.embedding(i, x)):
+        np.testing.assert_array_equal(row, x.numpy()[2])
+
+
+INDICES = {
+    "apart": ([3, 1, 3], slice(None), [0, 2, 0]),
+    "before a slice": ([3, 1, 3], [0, 2, 0], slice(1, 4000)),
+    "a new axis": ([3, 1, 3], None, slice(None)),
+    "before an ellipsis": ([3, 1, 3], [0, 2, 0], ...),
+    "a mask": (np.array([True, False, True, True]), 0),
+    "a run": (slice(None), slice(None), np.r_[0:3000, 5, 5]),
+}
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_gradients_at_an_index_add_up(index):
+    x = normal(4, 3, 4000)
+    index = tuple(np.array(p) if isinstance(p, list) else p for p in index)
+    _, (slope,) = gradients(lambda x: x[index], [x], (g := normal(*x[index].shape, seed=1)))
+    expected = np.zeros_like(x)
+    np.add.at(expected, index, g)
+    np.testing.assert_allclose(slope, expected, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("row", [(), (3,)])
+@pytest.mark.parametrize("how", ["prod", "sum", "max", "min"])
+def test_segments_are_reduced_as_numpy_does(how, row):
+    rows = np.random.default_rng(0).integers(0, 3000, 10_000)
+    values, start = (
+        normal(10_000, *row) + 1.2,
+        {"prod": 1.0, "sum": 0.0, "max": -np.inf, "min": np.inf},
+    )
+    ufunc = {"prod": np.multiply, "sum": np.add, "max": np.maximum, "min": np.minimum}[how]
+    expected = np.full((3000, *row), start[how])
+    ufunc.at(expected, rows, values)
+    result = getattr(gg, f"segment_{how}")(gg.constant(values), rows, 3000)
+    np.testing.assert_allclose(result, expected, 1e-10)
+
+
+@pytest.mark.parametrize("axis", [(0, 0), (1, -1), (0, -3), 2, -3, "a", 1.0, True])
+@pytest.mark.parametrize("f", [gg.sum, gg.mean, gg.linalg.vector_norm], ids=lambda f: f.__name__)
+def test_axes_that_numpy_refuses_are_refused(f, axis):
+    errors = []
+    for n in (3, 600):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            f(gg.ones((n, 600), dtype="float32"), axis=axis)
+        errors.append(type(caught.value))
+    assert errors[0] is errors[1]
+    with pytest.raises((ValueError, TypeError)):
+        f(gg.ones(LARGE), axis=axis if axis != (1, -1) else 1)
+
+
+X, Y = normal(300, 40), normal(200, 41)
+WRONG = {
+    "euclidean_distances": ([X, Y], {}),
+    "euclidean_distances_grad": ([np.ones((300, 200)), X, Y, np.ones((300, 200))], {}),
+    "pair_sums": ([X, Y], {"term": "squares"}),
+    "pair_sums_grad": ([np.ones((300, 7)), X, X], {"term": "squares"}),
+    "own_pair_sums_grad": ([np.ones(3), X], {"term": "squares"}),
+    "ctc_losses_grad": (
+        [np.ones((100, 3, 20)), np.full((3, 90), 55), np.full(3, 100), np.full(3, 90)],
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_shapes_and_labels_are_refused(name):
+    arrays, params = WRONG[name]
+    with pytest.raises((gg.errors.ShapeError, gg.errors.IndexOutOfBoundsError), match=name[:5]):
+        OPS[name].eager(*arrays, **params)
+
+
+@pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**80])
+def test_distances_keep_the_digits_of_their_second_derivative(scale):
+    a, b, g, h = normal(100, 3), normal(90, 3, seed=1), normal(100, 90), normal(100, 3, seed=2)
+
+    def curvature(dtype, scale):
+        x, y = (gg.constant((v * scale).astype(dtype)) for v in (a, b))
+        weights = gg.constant(g.astype(dtype))
+
+        def slope(x):
+            return gg.grad(lambda x: gg.sum(weights * gg.cdist(x, y)))(x)
+
+        (result,) = gg.vjp(slope, x)[1](gg.constant(h.astype(dtype)))
+        return result.numpy().astype(float) * scale
+
+    expected = curvature(float, 1.0)
+    np.testing.assert_allclose(curvature(np.float32, scale), expected, 1e-4, 1e-5)
+
+
+NORMS = {
+    "layer_norm": lambda x, w, b: gg.layer_norm(x, w, b),
+    "rms_norm": lambda x, w, b: gg.rms_norm(x, w),
+    "group_norm": lambda x, w, b: gg.group_norm(x, w, b, num_groups=4),
+    "instance_norm": lambda x, w, b: gg.instance_norm(x, w, b),
+    "batch_norm": lambda x, w, b: gg.batch_norm(x, w, b, training=True)[0],
+}
+
+
+@pytest.mark.parametrize("dtype", [None, "bfloat16"])
+@pytest.mark.parametrize("name", NORMS)
+def test_a_large_constant_meets_variables_in_a_trace(name, dtype):
+    norm, x = NORMS[name], gg.constant(normal(8, 16, 16, 16).astype(np.float32))
+    w, b = (gg.Variable(normal(16, seed=k).astype(np.float32)) for k in (1, 2))
+
+    def slopes():
+        with gg.GradientTape() as tape:
+            y = gg.sum(norm(x, w, b) ** 2)
+        return [g for g in tape.gradient(y, [w, b]) if g is not None]
+
+    with gg.mixed_precision(dtype):
+        for a, c in zip(gg.function(slopes)(), slopes(), strict=True):
+            np.testing.assert_allclose(a, c, 1e-3, 1e-2)
+
+
+def test_a_condensed_distance_has_a_gradient_in_a_trace():
+    x = gg.constant(X[:100])
+    f = gg.grad(lambda x: gg.sum(gg.scipy.spatial.distance.pdist(x, "cityblock") ** 2))
+    np.testing.assert_allclose(gg.function(f)(x), f(x), 1e-10)
