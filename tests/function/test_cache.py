@@ -62,6 +62,20 @@ def test_programs_keep_no_object_alive_that_a_call_has_got(name):
     assert [x() for x in gone] == [None] * 6
 
 
+def test_a_step_in_c_keeps_no_model_alive():
+    x, gone = gg.ones((4, 200_000)), []
+    for _ in range(2):
+        dense, optimizer = gg.nn.Dense(200_000, 1), gg.optim.Adam(0.1)
+        step = gg.function(lambda x, f=dense, by=optimizer: by.minimize(
+            lambda: gg.sum(f(x)), f.trainable_variables))  # fmt: skip
+        step(x)
+        gone += [weakref.ref(dense), weakref.ref(dense.kernel)]
+        del dense, optimizer, step
+        gc.collect()
+        gc.collect()
+    assert [one() is None for one in gone] == [True] * 4
+
+
 def test_a_program_serves_the_object_that_it_was_traced_for():
     first, second = Model(), Model()
     for model in (first, second, first):

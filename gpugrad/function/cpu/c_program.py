@@ -108,14 +108,15 @@ _started: set[Any] = set()  # functions and ops whose libraries are loaded, or w
 def load_ahead(program: Program) -> None:
     """Start to compile what a replay needs besides its kernels, while Python writes these."""
     loads: dict[Any, Callable[[], Any]] = {step_table.library: step_table.library}
+    updates = []  # of optimizers, which are not kept: they hold a model's Variables
     for step in program.steps:
         if is_product(step):
             loads.setdefault(products.library, products.library)
         elif _has_call(step) and step.op.kind != "control":
             loads[step.op, step.outs[0].dtype] = functools.partial(_planned, step)
         elif (load := getattr(step.call, "load", None)) is not None:  # of an optimizer
-            loads[step.call] = load
-    compiler.ahead(*(loads[key] for key in loads if key not in _started))
+            updates.append(load)
+    compiler.ahead(*(loads[key] for key in loads if key not in _started), *updates)
     _started.update(loads)
 
 

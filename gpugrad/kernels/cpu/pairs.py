@@ -138,6 +138,8 @@ def pair_sums_grad(xp: Any, g: Any, x1: Any, x2: Any, /, *, term: str, p: float 
         return NotImplemented
     if g.shape != (x1.shape[0], x2.shape[0]) or any(s % g.itemsize for s in g.strides):
         return NotImplemented
+    if not g.strides[0]:  # which stands for the pairs of one set
+        g = g.copy()
     x, y = np.ascontiguousarray(x1), _padded(x2.T, 1)
     (m, k), n, steps = x.shape, y.shape[1], [s // g.itemsize for s in g.strides]
     out, sizes = np.empty(x.shape, x.dtype), (m, n, k, *steps, x2.shape[0])

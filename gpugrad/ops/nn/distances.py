@@ -172,7 +172,9 @@ def _distances_grad_samples(rng):
 @op(
     cpu=pairs.distances_grad,
     opens=steps_unless(
-        lambda g, x1, *_: len(g.shape) == 2 and math.prod((*g.shape, x1.shape[-1])) >= MIDDLE
+        lambda g, x1, *_: (
+            len(x1.shape) == 2 and math.prod((*getattr(g, "shape", ()), x1.shape[-1])) >= MIDDLE
+        )
     ),
     captures=True,
     ref=lambda g, x1, x2, out: np.sum((g / out)[..., None] * _differences(NUMPY, x1, x2), -2),

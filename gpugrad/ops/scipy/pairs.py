@@ -134,7 +134,9 @@ def _grad_samples(rng):
 @op(
     cpu=pairs.pair_sums_grad,
     opens=steps_unless(
-        lambda g, x1, *_: len(g.shape) == 2 and math.prod((*g.shape, x1.shape[-1])) >= MIDDLE
+        lambda g, x1, *_: (
+            len(x1.shape) == 2 and math.prod((*getattr(g, "shape", ()), x1.shape[-1])) >= MIDDLE
+        )
     ),
     captures=True,
     ref=lambda g, x1, x2, term, p=1.0: np.sum(
@@ -228,7 +230,7 @@ def _full(g, m):
 @op(
     cpu=pairs.own_pair_sums_grad,
     opens=steps_unless(
-        lambda g, x, **_: len(x.shape) == 2 and math.prod(x.shape) * x.shape[0] >= MIDDLE
+        lambda g, x: len(x.shape) == 2 and math.prod(x.shape) * x.shape[0] >= MIDDLE
     ),
     captures=True,
     ref=lambda g, x, term, p=1.0: np.sum(

@@ -806,6 +806,19 @@ def test_a_large_constant_meets_variables_in_a_trace(name, dtype):
             np.testing.assert_allclose(a, c, 1e-3, 1e-2)
 
 
+METRICS = ["cityblock", "sqeuclidean", "canberra", "chebyshev", "minkowski", "euclidean"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_gradient_of_a_sum_of_distances_is_that_of_weights_of_1(metric):
+    """The cotangent of a sum is one number, whose strides are 0."""
+    x, y = gg.constant(X), gg.constant(X[:200] + 1)
+    cdist, ones = gg.scipy.spatial.distance.cdist, gg.constant(np.ones((300, 200)))
+    plain = gg.grad(lambda x: gg.sum(cdist(x, y, metric)))(x)
+    weighted = gg.grad(lambda x: gg.sum(ones * cdist(x, y, metric)))(x)
+    np.testing.assert_allclose(plain, weighted, 1e-10, 1e-10)
+
+
 def test_a_condensed_distance_has_a_gradient_in_a_trace():
     x = gg.constant(X[:100])
     f = gg.grad(lambda x: gg.sum(gg.scipy.spatial.distance.pdist(x, "cityblock") ** 2))
