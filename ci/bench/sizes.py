@@ -76,6 +76,8 @@ BOTH = {
     "logsumexp rows": "L.logsumexp(m, -1)", "softmax": "L.softmax(m, -1)",
     "softmax columns": "L.softmax(m, 0)", "log_softmax": "L.log_softmax(m, -1)",
     "add a row": "m + v", "add a number": "x + 2.5", "multiply by a column": "m * v[:, None]",
+    "pairs subtract": "v[:, None] - v", "pairs hypot": "L.hypot(v[:, None], v)",
+    "pairs logaddexp": "L.logaddexp(v[:, None], v)",
     "power 2": "x ** 2", "power 3": "x ** 3", "power -1": "p ** -1", "power 1.7": "p ** 1.7",
     "where": "L.where(b, x, y)", "where a number": "L.where(b, x, 0.0)",
     "clip": "L.clip(x, -0.5, 0.5)", "lerp": "L.lerp(x, y, 0.3)",
