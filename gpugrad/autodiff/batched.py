@@ -246,11 +246,11 @@ def need_axes(name: str, batched: Sequence[bool], arrays: Sequence[Any], least: 
 
 def stack(op: Any) -> Rule:
     """Batch rule of an op that broadcasts any number of leading axes: the op itself."""
+    is_plain = op.ufunc is not None and op.cpu is None
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         arrays = arrays if len(arrays) == 1 else aligned(xp, batched, arrays)  # type: ignore[assignment]
-        own = xp is NUMPY and op.ufunc is not None and op.cpu is None
-        if own and elements(arrays) >= LARGE:
+        if xp is NUMPY and is_plain and elements(arrays) >= LARGE:
             return on_threads(op.ufunc, *arrays)
         return getattr(xp, op.name)(*arrays, **params)
 

@@ -49,8 +49,8 @@ def new_rlock(*, awaited: int = 0) -> Any:
 
     Args:
         awaited: if not 0, a fork waits until no other thread holds the lock. A thread that holds
-            one of these locks may acquire only those with higher numbers. They are never freed. One
-            that a fork does not know yet is not waited for: an import makes it.
+            one of these locks may acquire only those with higher numbers. They are never freed.
+            Make it while a module is imported, for which a fork waits, too.
     """
     lock = threading.RLock()
     if awaited:

@@ -35,7 +35,7 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
             formula = functools.partial(_numpys, function)
         elif not op.is_library_function:
             formula = functools.partial(op.forward, xp)
-        size = elements if op.kind == "elementwise" else _first
+        size = elements if op.kind == "elementwise" and len(op.arrays) > 1 else _first
         launcher = _loop_in_c(op) if op.cpu is True else functools.partial(op.cpu, xp)
         small = function if op.is_library_function else formula
         function = _kernel_first(launcher, formula, op.large, small, size)

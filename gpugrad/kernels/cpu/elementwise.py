@@ -83,7 +83,9 @@ class Loops:
         """
         if errors_raise():
             return NotImplemented
-        first = next(a for a in arrays if type(a) is np.ndarray)
+        first = arrays[0]
+        if type(first) is not np.ndarray:
+            first = next(a for a in arrays if type(a) is np.ndarray)
         if len(arrays) == 1:
             try:
                 kernel = self._of_one[

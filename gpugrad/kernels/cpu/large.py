@@ -19,6 +19,7 @@ FEW = 128
 PLAIN: set[type] = {np.ndarray}
 """The type of NumPy arrays, and that of what stands for one while a rule is read for C."""
 
+# `compiler.setting` checks it; that module is loaded when something is compiled
 _ALWAYS = os.environ.get("GPUGRAD_CPU_KERNELS") == "always"
 
 LARGE = 2 if _ALWAYS else 1 << 17
@@ -68,13 +69,17 @@ def are_numpys(*arrays: Any) -> bool:
 
 def elements(args: Sequence[Any]) -> int:
     """The size of the array to which NumPy's arrays among some are broadcast; 0 if they cannot."""
-    arrays = [a for a in args if type(a) is np.ndarray]
-    if all(a.shape == arrays[0].shape for a in arrays):
-        return arrays[0].size if arrays else 0
-    try:
-        return np.broadcast(*arrays).size
-    except ValueError:
-        return 0
+    shape, size = None, 0
+    for a in args:
+        if type(a) is not np.ndarray or a.shape == shape:
+            continue
+        if shape is not None:
+            try:
+                return np.broadcast(*(b for b in args if type(b) is np.ndarray)).size
+            except ValueError:
+                return 0
+        shape, size = a.shape, a.size
+    return size
 
 
 def on_threads(ufunc: Any, *args: Any, out: Any = None) -> Any:

@@ -25,6 +25,7 @@ struct Job {
   long m, n, k, row, column;  // the last two: steps in `g` and `d`
   double p = 0;
   long real = 0;  // columns of `g`, which has no padding
+  long own = 0;  // whether `g` is a line of the pairs of one set
 };
 
 // The ROWS vectors of x from `low` on; the first one again in place of those behind the end.
@@ -242,7 +243,7 @@ template <class T, class F> void sums_gradient(void* state, long piece) {
   for (long from = 0; from < n; from += STRIP) {
     const long width = std::min(n - from, STRIP), real = std::min(job.real - from, width);
     std::fill(weights.begin(), weights.end(), T(0));
-    if (!job.row)
+    if (job.own)
       own_cotangents(g, job.m, low, rows, from, real, weights.data());
     else if (job.column == 1)
       for (long r = 0; r < rows; ++r)
@@ -340,9 +341,9 @@ void gpugrad_own_pair_sums(
 }
 
 void gpugrad_pair_sums_gradient(
-    long wide, long term, const void* x, const void* y, const void* g, void* out, long m, long n,
-    long k, long row, long column, long real, double p) {
-  Job job = {x, y, g, nullptr, out, m, n, k, row, column, p, real};
+    long wide, long term, long own, const void* x, const void* y, const void* g, void* out, long m,
+    long n, long k, long row, long column, long real, double p) {
+  Job job = {x, y, g, nullptr, out, m, n, k, row, column, p, real, own};
   const gpugrad_job run = wide ? Jobs<double>::at(term).gradient : Jobs<float>::at(term).gradient;
   gpugrad_parallel(run, &job, (m + LINES - 1) / LINES);
 }

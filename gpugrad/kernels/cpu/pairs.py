@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ _IN_C = Kernels(
     all_exact="l p l d > l",
     pair_sums="ll ppp lll d",
     own_pair_sums="ll ppp lll d",
-    pair_sums_gradient="ll pppp llllll d",
+    pair_sums_gradient="lll pppp llllll d",
 )
 
 TERMS = ("cityblock", "squares", "totals", "canberra", "power", "entropy", "chebyshev")
@@ -34,6 +35,11 @@ def _takes(x1: Any, x2: Any, *others: Any) -> bool:
         return False
     large = x1.dtype in WIDE and x1.size * x2.shape[0] >= MIDDLE and x2.size > 0
     return large and bool(_IN_C)
+
+
+def takes_gradient(g: Any, x1: Any, *_: Any) -> bool:
+    """Whether arrays of a gradient by the first set are large: see `steps_unless`."""
+    return len(x1.shape) == 2 and math.prod((*getattr(g, "shape", ()), x1.shape[1])) >= MIDDLE
 
 
 def _padded(x: Any, axis: int) -> Any:
@@ -128,7 +134,8 @@ def own_pair_sums_grad(xp: Any, g: Any, x: Any, /, *, term: str, p: float = 1.0)
         return NotImplemented
     y, x, g = _padded(x.T, 1), np.ascontiguousarray(x), np.ascontiguousarray(g)
     (m, k), n, out = x.shape, y.shape[1], np.empty(x.shape, x.dtype)
-    _IN_C.pair_sums_gradient(WIDE[x.dtype], TERMS.index(term), x, y, g, out, m, n, k, 0, 0, m, p)
+    sizes = m, n, k, 0, 0, m
+    _IN_C.pair_sums_gradient(WIDE[x.dtype], TERMS.index(term), True, x, y, g, out, *sizes, p)
     return out
 
 
@@ -138,10 +145,8 @@ def pair_sums_grad(xp: Any, g: Any, x1: Any, x2: Any, /, *, term: str, p: float 
         return NotImplemented
     if g.shape != (x1.shape[0], x2.shape[0]) or any(s % g.itemsize for s in g.strides):
         return NotImplemented
-    if not g.strides[0]:  # which stands for the pairs of one set
-        g = g.copy()
     x, y = np.ascontiguousarray(x1), _padded(x2.T, 1)
     (m, k), n, steps = x.shape, y.shape[1], [s // g.itemsize for s in g.strides]
     out, sizes = np.empty(x.shape, x.dtype), (m, n, k, *steps, x2.shape[0])
-    _IN_C.pair_sums_gradient(WIDE[x.dtype], TERMS.index(term), x, y, g, out, *sizes, p)
+    _IN_C.pair_sums_gradient(WIDE[x.dtype], TERMS.index(term), False, x, y, g, out, *sizes, p)
     return out

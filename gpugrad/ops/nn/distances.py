@@ -1,6 +1,5 @@
 """Norms of vectors, and distances and angles between them."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from gpugrad.core.backend import NUMPY, on_gpu
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.cpu import pairs
-from gpugrad.kernels.cpu.large import MIDDLE, steps_unless
+from gpugrad.kernels.cpu.large import steps_unless
 from gpugrad.ops._axes import broadcast_shapes
 from gpugrad.registry.record import op
 
@@ -171,11 +170,7 @@ def _distances_grad_samples(rng):
 
 @op(
     cpu=pairs.distances_grad,
-    opens=steps_unless(
-        lambda g, x1, *_: (
-            len(x1.shape) == 2 and math.prod((*getattr(g, "shape", ()), x1.shape[-1])) >= MIDDLE
-        )
-    ),
+    opens=steps_unless(pairs.takes_gradient),
     captures=True,
     ref=lambda g, x1, x2, out: np.sum((g / out)[..., None] * _differences(NUMPY, x1, x2), -2),
     samples=_distances_grad_samples,

@@ -202,6 +202,14 @@ def _check_labels(states, classes):
         )
 
 
+def _checked_states(xp, log_probs, targets, input_lengths, target_lengths, blank):
+    """The labels with blanks between, if they and the shapes fit: C reads at any label."""
+    _check(log_probs, targets, input_lengths, target_lengths, blank)
+    states = xp.ctc_states(targets, target_lengths, blank=blank)[0]
+    _check_labels(states, log_probs.shape[2])
+    return states
+
+
 def _unfit(xp, states, log_probs, targets, input_lengths, target_lengths):
     """Sequences with labels or lengths out of range, for CUDA graphs, which cannot raise."""
     steps, _, classes = log_probs.shape
@@ -270,9 +278,7 @@ def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blan
     Returns:
         Tensor of shape (n,); inf where the steps are too few for the labels, with gradient 0.
     """
-    _check(log_probs, targets, input_lengths, target_lengths, blank)
-    states = xp.ctc_states(targets, target_lengths, blank=blank)[0]
-    _check_labels(states, log_probs.shape[2])
+    states = _checked_states(xp, log_probs, targets, input_lengths, target_lengths, blank)
     if xp is NUMPY and log_probs.size:
         lengths = input_lengths, target_lengths
         losses = cpu.ctc(log_probs, targets, lengths, blank=blank, gradient=False)
@@ -308,8 +314,7 @@ def _occupancy_ref(log_probs, *args, blank=0):
 def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0):
     """The gradient of `ctc_losses` by `log_probs`: minus the share of paths at each class."""
     if xp is NUMPY and log_probs.size:
-        _check(log_probs, targets, input_lengths, target_lengths, blank)
-        _check_labels(xp.ctc_states(targets, target_lengths, blank=blank)[0], log_probs.shape[2])
+        _checked_states(xp, log_probs, targets, input_lengths, target_lengths, blank)
         d = cpu.ctc(log_probs, targets, (input_lengths, target_lengths), blank=blank, gradient=True)
         if d is not NotImplemented:
             return d

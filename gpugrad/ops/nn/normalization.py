@@ -375,8 +375,8 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     [[-2.  2.]
      [ 0.  0.]]
     """
-    in_c = x.size >= MIDDLE and rows.has_rows(getattr(x, "_data", x), axis, eps)
-    in_c = in_c and are_numpys(weight, bias)
+    in_c = x.size >= MIDDLE and are_numpys(weight, bias)
+    in_c = in_c and rows.has_rows(getattr(x, "_data", x), axis, eps)
     if (in_c or on_gpu(x)) and SCALARS.isdisjoint((type(weight), type(bias))):
         with no_overflow():
             out, _, var = xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)

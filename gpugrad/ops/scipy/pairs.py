@@ -133,11 +133,7 @@ def _grad_samples(rng):
 
 @op(
     cpu=pairs.pair_sums_grad,
-    opens=steps_unless(
-        lambda g, x1, *_: (
-            len(x1.shape) == 2 and math.prod((*getattr(g, "shape", ()), x1.shape[-1])) >= MIDDLE
-        )
-    ),
+    opens=steps_unless(pairs.takes_gradient),
     captures=True,
     ref=lambda g, x1, x2, term, p=1.0: np.sum(
         g[..., None] * _SLOPES[term](NUMPY, *_all(NUMPY, x1, x2), p), -2
