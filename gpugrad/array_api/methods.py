@@ -90,9 +90,12 @@ def _set_imag(self: Tensor, value: Any) -> None:
     writes.setitem(complex.imag(self), ..., value)
 
 
+_REVERSED = [tuple(range(n))[::-1] for n in range(65)]  # NumPy's arrays have at most 64 axes
+
+
 def _reversed(self: Tensor) -> Tensor:
     """The axes in reverse order."""
-    return shaping.permute_dims(self, tuple(range(self.ndim))[::-1])
+    return shaping.permute_dims(self, _REVERSED[self.ndim])
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:

@@ -67,7 +67,7 @@ def _copy(a: Any, /, order: Any = "K") -> Any:
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
     """Of another shape; in F order the first index changes fastest."""
     a = tensor(a)
-    if _is_f(a, order):
+    if order != "C" and _is_f(a, order):
         shape = shape if isinstance(shape, (tuple, list)) else (shape,)
         rows = TENSOR.reshape(_transpose(a), tuple(shape)[::-1], copy=copy)
         return _transpose(rows)
@@ -270,7 +270,7 @@ def _full_like(a: Any, fill_value: Any, /, *args: Any, **keywords: Any) -> Any:
 
 
 def _transpose(a: Any, /, axes: Any = None) -> Any:
-    return tensor(a).transpose(*(() if axes is None else (tuple(axes),)))
+    return tensor(a).transpose() if axes is None else TENSOR.permute_dims(a, tuple(axes))
 
 
 def _cross(

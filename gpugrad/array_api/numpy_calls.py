@@ -119,13 +119,13 @@ class _Plan:
     ) -> None:
         self.ours, self.arrays, self.least = ours, arrays, least
         self.places, self.names = places, names
-        self._fitting: set[Any] = set()  # types of arguments that fit, and names of keywords
+        self.fitting: dict[Any, Any] = {}  # `ours`, by types of arguments and names of keywords
 
     def fits(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
         """Whether arrays are Tensors, or beside one, and the rest are arguments that both have."""
         types = tuple(map(type, args))
         key = (types, *keywords, *map(type, keywords.values())) if keywords else types
-        if key in self._fitting:
+        if key in self.fitting:
             return True
         if not self.least <= len(args) <= self.places:
             return False
@@ -140,8 +140,22 @@ class _Plan:
             and _METADATA_TYPES.issuperset(map(type, keywords.values()))
         )
         if fits and not is_list:
-            self._fitting.add(key)
+            self.fitting[key] = self.ours
         return fits
+
+
+def fitting(function: Any) -> dict[Any, Any]:
+    """Gpugrad's function by the types of the arguments of calls so far, if it takes them as given.
+
+    >>> import gpugrad as gg
+    >>> x = gg.numpy.transpose(gg.ones((2, 3)), (1, 0))
+    >>> list(fitting(np.transpose))
+    [(<class 'gpugrad.core.tensor.Tensor'>, <class 'tuple'>)]
+    """
+    if function.__name__ in METADATA:
+        return {(Tensor,): METADATA[function.__name__]}
+    plan = _plan(function)
+    return {} if plan is None else plan.fitting
 
 
 @functools.cache
@@ -157,23 +171,27 @@ def _plan(function: Any) -> _Plan | None:
         return None
     arrays = sum(p.kind is p.POSITIONAL_ONLY for p in accepted.values())
     numpys = list(theirs.parameters.values())
-    if not arrays or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in numpys):
+    numpys = [p for p in numpys if p.kind is not p.VAR_KEYWORD]
+    if not arrays or any(p.kind is p.VAR_POSITIONAL for p in numpys):
         return None
-    names: set[str] = set()
+    names: set[str] = set()  # of gpugrad's function
     least = sum(p.default is p.empty for p in numpys)
     for p in numpys[arrays:]:
-        own = accepted.get(p.name)
+        name = RENAMED.get(p.name, p.name)
+        own = accepted.get(name)
         if own is not None and own.kind is not own.POSITIONAL_ONLY:
             if p.default in (np._NoValue, p.empty) or is_default(own.default, p.default):
-                names.add(p.name)
+                names.add(name)
             else:
                 return None  # left out, it would mean something else
     places = arrays
     for p, own in zip(numpys[arrays:], list(accepted.values())[arrays:], strict=False):
-        if own.kind is own.KEYWORD_ONLY or p.name != own.name or p.name not in names:
+        name = RENAMED.get(p.name, p.name)
+        if own.kind is own.KEYWORD_ONLY or name != own.name or name not in names:
             break
         places += 1
-    return _Plan(ours, arrays, max(arrays, least), places, frozenset(names))
+    named = names.intersection(p.name for p in numpys)
+    return _Plan(ours, arrays, max(arrays, least), places, frozenset(named))
 
 
 @functools.cache

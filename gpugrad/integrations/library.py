@@ -12,6 +12,7 @@ from typing import Any
 import gpugrad.numpy
 from gpugrad.errors import GpugradWarning
 from gpugrad.numpy.namespace import of_tensors
+from gpugrad.registry import in_c
 
 np: Any = gpugrad.numpy
 """The namespace, whose names are made when first asked for: type checkers do not see them."""
@@ -65,6 +66,7 @@ def on_tensors(kind: Any, names: dict[str, Any], **keywords: Any) -> Any:
         names: globals that its methods get, such as ``{"np": gpugrad.numpy}``.
         keywords: of the class statement.
     """
+    in_c.load()  # a backend is called with many small arrays
     members = {}
     for name, thing in vars(kind).items():
         f = thing.__func__ if isinstance(thing, staticmethod) else thing

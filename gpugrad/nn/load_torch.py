@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -253,11 +254,16 @@ def _tables(names: Any) -> tuple[list[Mapping[str, str | None]], list[str]]:
     """The replacements that `names` means, in order, and the ``as_is`` of the kinds among them."""
     tables: list[Mapping[str, str | None]] = []
     as_is: list[str] = []
-    for part in [names] if isinstance(names, (str, Mapping)) else names or ():
+    for part in names or () if isinstance(names, (list, tuple, NoneType)) else [names]:
         if isinstance(part, str) and part not in TABLES:
             raise ArgumentError(
                 f"load_torch: names={part!r:.60} is no kind of checkpoint that is known: "
                 f"{', '.join(TABLES)}. Pass a dict of replacements."
+            )
+        if not isinstance(part, (str, Mapping)):
+            raise ArgumentError(
+                f"load_torch: names must be kinds of checkpoints or dicts of replacements, got a "
+                f"{type(part).__name__}."
             )
         tables.append(TABLES[part] if isinstance(part, str) else part)
         as_is += [AS_IS[part]] if isinstance(part, str) and part in AS_IS else []

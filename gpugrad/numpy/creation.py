@@ -68,6 +68,9 @@ def array(
     >>> np.array(1.5, ndmin=2)
     Tensor([[1.5]], shape=(1, 1), dtype=float64, device=cpu)
     """
+    is_plain = dtype is None and order == "K" and not ndmin and device is None
+    if is_plain and not copy and type(object) is Tensor:
+        return object
     object = opened(object, dtype)
     if holds_tensor(object) or _is_foreign(object):
         x = _of_tensors(object, dtype, copy, device)
@@ -158,6 +161,9 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
 
 
 def _new(name: str, shape: Any, value: Any, dtype: Any, order: str | None, on: Any) -> Tensor:
+    if type(shape) in (int, tuple) and order == "C" and type(value) is int and on is None:
+        make = creation.ones if value else creation.zeros
+        return make(shape, dtype or float)
     order = "C" if order is None else str(order).upper()
     if order not in ("C", "F"):
         raise ArgumentError(f"numpy.{name}: order={order!r} is not 'C' or 'F'.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api.numpy_calls import as_tensors, call
+from gpugrad.array_api.numpy_calls import as_tensors, call, fitting
 from gpugrad.core.backend import is_array
 from gpugrad.core.devices import device
 from gpugrad.core.known_as import MissingNameError, nearest
@@ -42,8 +42,21 @@ def of_tensors(thing: Any) -> Any:
 
 @functools.cache
 def _of_tensors(thing: Any) -> Callable[..., Any]:
+    fits: dict[Any, Any] | None = None  # looked up at the first call: it imports the ops
+
     @functools.wraps(thing)
     def function(*args: Any, **keywords: Any) -> Any:
+        nonlocal fits
+        if fits is None:
+            fits = fitting(thing)
+        if not keywords:  # most calls
+            ours = fits.get((*map(type, args),))
+            if ours is not None:
+                result = ours(*args)
+                if type(result) is Tensor:
+                    return result
+                if result is not NotImplemented:
+                    return as_tensors(result)
         if args and isinstance(args[0], Tensor):
             return as_tensors(call(thing, args, keywords, own=True))
         if not (holds_tensor(args) or _any_tensor(keywords)):

@@ -83,6 +83,9 @@ def test_unknown_names_are_listed_in_order_with_the_nearest_variable():
     assert lines[33].endswith("'block.11.weight' (3, 2), nearest 'blocks.11.kernel'")
     with pytest.raises(ArgumentError, match=r"names='gpt3' is no kind .*: bert, gpt2, llama"):
         nn.load_torch(model, state, names="gpt3")
+    for names in ([None], ["gpt2", 1], 1.5):
+        with pytest.raises(ArgumentError, match=r"names must be kinds .* got a"):
+            nn.load_torch(model, state, names=names)
 
 
 @pytest.mark.peers
