@@ -424,17 +424,19 @@ def write_out(title: str, out: Any, result: Any) -> Any:
 def as_tensors(result: Any, given: Sequence[Any] = ()) -> Any:
     """A result of NumPy, with Tensors for its arrays and scalars of numbers.
 
-    An array that is one of the `given` arguments, or a view, is copied: others may write to it.
+    An array that is one of the `given` arguments, or a view, is copied: others may write to it. A
+    new one becomes the Tensor's own.
     """
     if isinstance(result, Tensor):
         return result
     kind = type(result)
     if kind is np.ndarray or isinstance(result, np.generic):
         if result.dtype.kind in "biufc" or result.dtype == BFLOAT16:
-            array = np.asarray(result)
-            if not array.flags.owndata or any(array is x for x in given):
-                array = array.copy(order="K")
-            return wrap(put(array, default_device()))
+            array, home = np.asarray(result), default_device()
+            if home.kind != "cpu":
+                return wrap(put(array, home))
+            is_new = array.flags.owndata and not any(array is x for x in given)
+            return wrap(array if is_new else array.copy(order="K"))
         return result
     if isinstance(result, tuple):
         values = [as_tensors(v, given) for v in result]

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from types import NoneType
 from typing import Any
+
+import numpy as np
 
 from gpugrad.autodiff.backward import refit, zeros
 from gpugrad.autodiff.dead_branches import ForwardGrowing
@@ -25,7 +28,7 @@ from gpugrad.autodiff.recorder import link, note_view, number_any
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.autodiff.upstream import check_like, zeros_for
 from gpugrad.core import nest
-from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
+from gpugrad.core.backend import NUMPY, SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.listening import current_stack, nobody, set_stack, threads
 from gpugrad.core.settings import as_written
@@ -145,11 +148,17 @@ class ForwardAccumulator(ForwardGrowing):
             alive = revive(op, saved, serial, ids)
             with as_written():
                 return [_push(op, how, TENSOR, tangents, alive, params, out)]
-        arrays = [t if t is None else t._data for t in tangents]
-        index = index_parts(params["index"]) if params and "index" in params else ()
-        xp = reading(*arrays, *each_saved(saved), *index)
-        t = _push(op, how, xp, arrays, saved, params, out._data)
-        return [None if t is None else wrap(as_array(t, type(out._data)))]
+        arrays, of = [t if t is None else t._data for t in tangents], out._data
+        if type(of) is np.ndarray and _PLAIN.issuperset(map(type, arrays)):
+            xp: Any = NUMPY
+        else:
+            index = index_parts(params["index"]) if params and "index" in params else ()
+            xp = reading(*arrays, *each_saved(saved), *index)
+        t = _push(op, how, xp, arrays, saved, params, of)
+        return [None if t is None else wrap(as_array(t, type(of)))]
+
+
+_PLAIN = {np.ndarray, NoneType}
 
 
 def tangent_by(op: Any) -> str:

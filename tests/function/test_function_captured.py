@@ -29,7 +29,7 @@ CUT = {
             "eigvalsh expm gaussian_log_density gaussian_log_likelihood inv logm lstsq lu "
             "lu_factor lu_solve matrix_norm matrix_power matrix_rank norm pinv polar polyfit qr "
             "roots slogdet solve solve_sylvester solve_triangular spd_inverse sqrtm svd svdvals "
-            "tensorinv tensorsolve",
+            "tensorinv tensorsolve toeplitz_solve",
         "CuPy owns the plan and the work area of an FFT and may free them":
             "fft fft2 fft_c2c fft_c2r fft_r2c fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft "
             "ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftn trigonometric_transform",

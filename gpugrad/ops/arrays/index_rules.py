@@ -266,17 +266,30 @@ def write(xp: Any, out: Any, index: Any, values: Any) -> None:
 
 
 def sum_at(xp: Any, index: Any, values: Any, shape: tuple[int, ...], base: Any = None) -> Any:
-    """A copy of `base`, or zeros, with many rows added at an index; else NotImplemented."""
+    """A copy of `base`, or zeros, with many rows added at an index; else NotImplemented.
+
+    The index is an array of integers, perhaps behind slices of whole axes.
+    """
     large = xp is NUMPY and type(values) is np.ndarray and values.size >= MIDDLE
-    if not large or type(index) is not tuple or len(index) != 1 or not _is_rows(index, len(shape)):
+    if not large or type(index) is not tuple or not 0 < len(index) <= len(shape):
         return NotImplemented
-    (rows,), width = index, math.prod(shape[1:])
-    if values.shape != rows.shape + shape[1:] or (base is not None and base.dtype != values.dtype):
+    *whole, rows = index
+    axis = len(whole)
+    if any(type(p) is not slice or p != slice(None) for p in whole) or not _is_rows((rows,), 1):
         return NotImplemented
-    base = base if base is None else kernels("copies").row_major(base)
-    out = np.empty(shape, values.dtype)
-    columns = out.reshape(-1, width), as_int64(rows).reshape(-1), values.reshape(-1, width), base
-    return out if kernels("sums").add_rows(*columns) else NotImplemented
+    outer, width = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    if values.shape != shape[:axis] + rows.shape + shape[axis + 1 :]:
+        return NotImplemented
+    if (base is not None and base.dtype != values.dtype) or (axis and _longest_run(index, shape)):
+        return NotImplemented
+    out, add_rows = np.empty(shape, values.dtype), kernels("sums").add_rows
+    places, sizes = as_int64(rows).reshape(-1), (outer, shape[axis], width)
+    given = kernels("copies").row_major(values).reshape(outer, -1, width)
+    bases: Any = None if base is None else kernels("copies").row_major(base).reshape(sizes)
+    for k, total in enumerate(out.reshape(sizes)):
+        if not add_rows(total, places, given[k], None if bases is None else bases[k]):
+            return NotImplemented
+    return out
 
 
 def _is_rows(index, ndim):

@@ -1,4 +1,4 @@
-"""Systems with banded matrices, of which only the diagonals within the band are stored."""
+"""Systems with matrices of few numbers: banded ones, stored by diagonals, and Toeplitz ones."""
 
 import operator
 
@@ -7,7 +7,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
-from gpugrad.ops.linalg.common import as_inexact
+from gpugrad.ops.linalg.common import as_inexact, part
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -107,5 +107,83 @@ def banded_solve(xp, ab, b, /, *, lower, upper):
         except np.linalg.LinAlgError as error:
             raise SingularMatrixError(
                 "banded_solve: a matrix is singular. Add a small multiple of the identity."
+            ) from error
+    return out
+
+
+def _toeplitz_of_right_side(xp, g, c, r):
+    column = xp.concat([part(xp, c, 0, 1), part(xp, r, 1, None)], axis=-1)  # of the transpose
+    return xp.toeplitz_solve(conjugate(xp, column), conjugate(xp, c), g)
+
+
+def _sums_along_diagonals(xp, g, out, c, r):
+    """By offsets i - j, from -n to n - 1 in FFT's order, sums of the gradient by the matrix."""
+    u, n = _toeplitz_of_right_side(xp, g, c, r), c.shape[-1]
+    spectrum = xp.fft(u, n=2 * n, axis=-2) * conjugate(xp, xp.fft(out, n=2 * n, axis=-2))
+    sums = -xp.sum(xp.ifft(spectrum, n=2 * n, axis=-2), axis=-1)
+    return sums if out.dtype.kind == "c" else xp.real(sums)
+
+
+def _of_column(xp, g, out, c, r):
+    return part(xp, _sums_along_diagonals(xp, g, out, c, r), 0, c.shape[-1])
+
+
+def _of_row(xp, g, out, c, r):
+    n = r.shape[-1]
+    sums = part(xp, _sums_along_diagonals(xp, g, out, c, r), n + 1, None)
+    sums = xp.flip(sums, axis=-1)
+    return xp.pad(sums, (*((0, 0),) * (sums.ndim - 1), (1, 0)))
+
+
+def _toeplitz_samples(rng):
+    for n, stack, k in ((4, (), 2), (3, (2,), 1), (1, (), 1)):
+        c, r = (uniform(rng, *stack, n, low=-0.3, high=0.3) for _ in range(2))
+        c[..., 0] += 2
+        yield [c, r, uniform(rng, *stack, n, k)], {}
+
+
+@op(
+    [_of_column, _of_row, _toeplitz_of_right_side],
+    batch="matrices",
+    kinds="fc",
+    samples=_toeplitz_samples,
+    ref=lambda c, r, b: np.linalg.solve(NUMPY.toeplitz(c, r), b),
+    errors=[
+        ([np.ones(3), np.ones(2), np.ones((3, 1))], {}, ShapeError, r"\(3,\).*\(2,\)"),
+        ([np.zeros(2), np.zeros(2), np.ones((2, 1))], {}, SingularMatrixError, "toeplitz"),
+    ],
+)
+def toeplitz_solve(xp, c, r, b, /):
+    """The op behind `gg.scipy.linalg.solve_toeplitz`.
+
+    Args:
+        c: array of shape (..., n), the first column of the matrices.
+        r: array of shape (..., n), the first row; its first element is not read.
+        b: array of shape (..., n, k).
+
+    Returns:
+        Tensor of shape (..., n, k). On a GPU it takes memory for n^2 numbers.
+
+    >>> print(gg.toeplitz_solve([2.0, 1.0], [2.0, 1.0], [[3.0], [3.0]]))
+    [[1.]
+     [1.]]
+    """
+    if not c.ndim or c.shape != r.shape or b.ndim != c.ndim + 1 or b.shape[:-1] != c.shape:
+        raise ShapeError(
+            f"toeplitz_solve: c {c.shape}, r {r.shape} and b {b.shape} are not (..., n), (..., n) "
+            "and (..., n, k)."
+        )
+    lib = xp.lib
+    dtype = lib.result_type(*(as_inexact(x) for x in (c, r, b)))
+    c, r, b = (x.astype(dtype, copy=False) for x in (c, r, b))
+    if xp is not NUMPY or not c.shape[-1]:
+        return lib.linalg.solve(xp.toeplitz(c, r), b)
+    out = np.empty(b.shape, dtype)
+    for i in np.ndindex(c.shape[:-1]):
+        try:
+            out[i] = xp.linalg.solve_toeplitz((c[i], r[i]), b[i], check_finite=False)
+        except np.linalg.LinAlgError as error:
+            raise SingularMatrixError(
+                "toeplitz_solve: a matrix, or a leading part of it, is singular."
             ) from error
     return out

@@ -79,3 +79,8 @@ def singular(name, what):
 def identity(xp, x):
     """Identity matrices of the shape of `x`."""
     return xp.diagonal_scatter(xp.diagonal(x, 0, -2, -1) ** 0, offset=0, shape=x.shape)
+
+
+def part(xp, x, *at):
+    """A slice of vectors along their last axis."""
+    return xp.getitem(x, index=(Ellipsis, slice(*at)))

@@ -11,6 +11,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import lists, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, SingularMatrixError
 from gpugrad.ops._axes import broadcast_shapes, check_axis
+from gpugrad.ops.linalg.common import part
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -56,13 +57,11 @@ def _joined(xp, first, second):
     return xp.concat(list(both), axis=-1)
 
 
-def _part(xp, x, *at):
-    return xp.getitem(x, index=(Ellipsis, slice(*at)))
-
-
-def _plus_grid(m, n):
-    """The matrix of i + j."""
-    return np.add.outer(np.arange(m), np.arange(n))
+def _hankel(xp, values, m, n):
+    """The (m, n) matrices whose element i, j is that of `values` at i + j."""
+    if not m or not n:
+        return xp.getitem(values, index=(Ellipsis, np.zeros((m, n), int)))
+    return xp.windows(values, n)
 
 
 def _toeplitz_ref(c, r=None):
@@ -95,8 +94,8 @@ def toeplitz(xp, c, r=None, /):
     _check_vector("toeplitz", c, r)
     r = conjugate(xp, c) if r is None else r
     m, n = c.shape[-1], r.shape[-1]
-    values = _joined(xp, xp.flip(c, axis=-1), _part(xp, r, 1, None))
-    return xp.getitem(values, index=(Ellipsis, _plus_grid(m, n)[::-1]))
+    values = _joined(xp, xp.flip(c, axis=-1), part(xp, r, 1, None))
+    return xp.positive(xp.flip(_hankel(xp, values, m, n), axis=-2))  # no view of the vectors
 
 
 @op(
@@ -120,10 +119,7 @@ def circulant(xp, c, /):
      [3. 2. 1.]]
     """
     _check_vector("circulant", c)
-    n = c.shape[-1]
-    return xp.getitem(
-        c, index=(Ellipsis, np.subtract.outer(np.arange(n), np.arange(n)) % max(n, 1))
-    )
+    return xp.toeplitz(c, xp.roll(xp.flip(c, axis=-1), shift=1, axis=-1))
 
 
 def _hankel_ref(c, r=None):
@@ -154,8 +150,8 @@ def hankel(xp, c, r=None, /):
     if r is None:
         values = xp.pad(c, (*((0, 0),) * (c.ndim - 1), (0, max(m - 1, 0))))
     else:
-        values = _joined(xp, c, _part(xp, r, 1, None))
-    return xp.getitem(values, index=(Ellipsis, _plus_grid(m, n)))
+        values = _joined(xp, c, part(xp, r, 1, None))
+    return xp.positive(_hankel(xp, values, m, n))
 
 
 def _vander_ref(x, N=None, increasing=False):
@@ -194,7 +190,7 @@ def vander(xp, x, /, N=None, increasing=False):
         raise ArgumentError(f"vander: N={N!r} is negative.")
     factors = xp.broadcast_to(xp.expand_dims(x, axis=-1), (*x.shape, max(n - 1, 0)))
     powers = xp.cumulative_prod(factors, axis=-1, include_initial=True)
-    powers = _part(xp, powers, 0, n)
+    powers = part(xp, powers, 0, n)
     return powers if increasing else xp.flip(powers, axis=-1)
 
 

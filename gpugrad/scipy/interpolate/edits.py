@@ -46,7 +46,8 @@ EDITS: dict[str, dict[Any, Any]] = {
             """            m[2:-2, ...] = xp.diff(y, axis=0) / dx
 """: """            m = xp.diff(y, axis=0) / dx
             left, right = 2. * m[0] - m[1], 2. * m[-1] - m[-2]
-            m = np.stack([2. * left - m[0], left, *m, right, 2. * right - m[-1]])
+            ends = [np.stack(e) for e in ([2. * left - m[0], left], [right, 2. * right - m[-1]])]
+            m = np.concatenate([ends[0], m, ends[1]])
 """,
             "            m[1, ...] = 2. * m[2, ...] - m[3, ...]\n": "",
             "            m[0, ...] = 2. * m[1, ...] - m[2, ...]\n": "",

@@ -15,7 +15,7 @@ from scipy.special import comb
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.calling import known, on_values, plain_values
+from gpugrad.scipy.calling import known, new_tensor, on_values, plain_values
 from gpugrad.scipy.namespaces import NUMPY
 
 
@@ -62,7 +62,7 @@ def _run(name: str, dtype: Any, shape: Any, *args: Any) -> Any:
     plain = [np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x for x in plain]
     out = np.empty(shape, dtype)
     getattr(_ppoly, name)(*plain, out)
-    return NUMPY.asarray(out)
+    return new_tensor(out)
 
 
 def evaluate(self: Any, x: Tensor, nu: int, extrapolate: Any) -> Tensor:

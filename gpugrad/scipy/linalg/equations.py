@@ -170,17 +170,19 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
         b: array of shape (n,) or (n, k).
 
     Returns:
-        Tensor of the shape of `b`. It takes memory for n^2 numbers.
+        Tensor of the shape of `b`. On a GPU it takes memory for n^2 numbers.
 
     Raises:
         ShapeError: the shapes do not match.
-        SingularMatrixError: the matrix is singular.
+        SingularMatrixError: the matrix, or a leading part of it, is singular.
 
     >>> print(gg.scipy.linalg.solve_toeplitz([2.0, 1.0], [3.0, 3.0]))
     [1. 1.]
     """
-    result: Tensor = xp.solve(ours.toeplitz(*_column_and_row(c_or_cr)), asarray(b))
-    return result
+    (c, r), b = _column_and_row(c_or_cr), asarray(b)
+    if b.ndim == 1:
+        return xp.toeplitz_solve(c, r, b[:, None])[:, 0]
+    return xp.toeplitz_solve(c, r, b)
 
 
 @saying_where

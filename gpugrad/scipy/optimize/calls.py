@@ -18,7 +18,7 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.devices import Device, default_device, put
-from gpugrad.core.listening import threads
+from gpugrad.core.listening import recorders, threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError
 from gpugrad.errors.classes import warning_like
@@ -39,13 +39,20 @@ def as_scipy(formula: Function) -> Function:
 def solve(name: str, given: dict[str, Any]) -> Any:
     """SciPy's result for arguments that are NumPy arrays and functions of them."""
     function, passed = getattr(scipys, name), {}
-    for key, p in inspect.signature(function).parameters.items():
-        if p.kind is p.VAR_KEYWORD:
+    for key, is_rest, default in _parameters(function):
+        if is_rest:
             passed.update(given.get(key, {}))
-        elif key in given and given[key] is not p.default:  # deprecated ones warn if they are given
+        elif key in given and given[key] is not default:  # deprecated ones warn if they are given
             passed[key] = given[key]
     with recording_stopped():
         return function(**passed)
+
+
+@functools.cache
+def _parameters(function: Any) -> list[tuple[str, bool, Any]]:
+    """The names of parameters, whether each is ``**keywords``, and defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return [(p.name, p.kind is p.VAR_KEYWORD, p.default) for p in parameters]
 
 
 def arguments(given: dict[str, Any]) -> tuple[Any, ...]:
@@ -67,6 +74,8 @@ def home_of(*values: Any) -> Device:
 def on_host(name: str, x: Any) -> Any:
     """NumPy arrays for the Tensors in an argument; raises if their values are not known."""
     if isinstance(x, Tensor):
+        if not recorders and type(x._data) is np.ndarray:
+            return x.numpy()
         with recording_stopped():
             try:
                 return x.numpy()
@@ -87,12 +96,8 @@ def for_scipy(name: str, f: Any, home: Device) -> Any:
 
     @functools.wraps(f)
     def call(*args: Any, **keywords: Any) -> Any:
-        arrays = (int, float, np.ndarray, np.generic)
-        tensors = (
-            on_device(x, home) if isinstance(x, arrays) and type(x) is not int else x for x in args
-        )
-        y = f(*tensors, **keywords)
-        if watched_in(y):  # `solve` stops all recorders: here the result has no derivative
+        y = f(*[on_device(x, home) if isinstance(x, _ARRAYS) else x for x in args], **keywords)
+        if threads.stack and watched_in(y):  # not in `solve`, which stops all recorders
             raise DTypeError(
                 f"{name}: has no derivative, and a tape watches what its function reads. Say that "
                 "these are constants with gg.stop_gradient(x), or call minimize, root, "
@@ -102,6 +107,9 @@ def for_scipy(name: str, f: Any, home: Device) -> Any:
         return y[()] if isinstance(y, np.ndarray) else y
 
     return call
+
+
+_ARRAYS = (float, np.ndarray, np.generic)
 
 
 def wrap_functions(name: str, given: dict[str, Any], keys: str, args: Any, home: Device) -> None:
@@ -118,7 +126,7 @@ def _with_args(f: Function, args: tuple[Any, ...], *x: Any) -> Any:
 
 def on_device(x: Any, home: Device) -> Tensor:
     """A Tensor of a NumPy array or a number, which is float64."""
-    return x if isinstance(x, Tensor) else wrap(put(np.array(x), home))
+    return x if isinstance(x, Tensor) else wrap(put(np.asarray(x), home))
 
 
 def scalar(f: Function) -> Function:
@@ -178,11 +186,18 @@ def has_gradient(f: Function, x: Tensor) -> bool:
 
 def slopes(f: Function) -> Function:
     """The Jacobian of a function of a vector; by columns, if these are few, as in fits."""
-    by_rows = jacobian(f)
+    by_rows, by_columns = jacobian(f), jacobian(f, mode="forward")
+    has_batches = True
 
     def matrix(x: Tensor) -> Tensor:
+        nonlocal has_batches
         if x.ndim != 1 or not 0 < x.size <= FEW:
             return by_rows(x)
+        if x.size > FEWEST and has_batches:
+            try:
+                return by_columns(x)
+            except GpugradError:  # it has an op that takes one tangent at a time
+                has_batches = False
         units = on_device(np.eye(x.size, dtype=x.dtype), x.device)
         return xp.stack([jvp(f, [x], [unit])[1] for unit in units], axis=-1)
 
@@ -191,6 +206,8 @@ def slopes(f: Function) -> Function:
 
 FEW = 20
 """The number of unknowns up to which a Jacobian is computed by columns."""
+FEWEST = 2
+"""The number up to which each of the columns is computed alone: a batch takes as long as three."""
 
 
 def tensors_in(result: Any, home: Device) -> Any:

@@ -21,12 +21,12 @@ from scipy.spatial import distance as _distance
 
 from gpugrad.array_api.numpy_calls import on_values, write_out
 from gpugrad.autodiff.batched import Batched
+from gpugrad.autodiff.recorder import block
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.core.devices import default_device
-from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
 from gpugrad.ops.arrays.join import broadcast_arrays
-from gpugrad.scipy.calling import holds, public
+from gpugrad.scipy.calling import holds, new_tensor, public
 from gpugrad.scipy.spatial import metrics
 from gpugrad.trace.array import Traced
 
@@ -45,8 +45,7 @@ def _as_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
         if ours:
             return function(*args, **keywords)
         result = theirs(*args, **keywords)
-        fresh = isinstance(result, np.ndarray) and "out" not in keywords
-        return wrap(result) if fresh and default_device().kind == "cpu" else result  # no copy
+        return result if "out" in keywords else new_tensor(result)
 
     return public(function, plain)
 
@@ -148,6 +147,10 @@ def _pairs(
     if name in ("seuclidean", "mahalanobis"):
         _of_observations(name, options, observations())
     options = _check_options(formula, options, a)
+    if formula in metrics.COUNTS and "w" not in options:
+        counted = _counted(_distance.cdist, name, a, b)
+        if counted is not None:
+            return counted
     a, b = _as_sets(formula, a, b)
     if not options and name in ("euclidean", "minkowski"):
         return xp.euclidean_distances(a, b)
@@ -155,6 +158,15 @@ def _pairs(
     if name in ("cosine", "correlation"):
         return formula(a, b, **options, dot=lambda u, v: xp.matmul(xp.matrix_transpose(u), v))
     return formula(xp.expand_dims(a, axis=2), xp.expand_dims(b, axis=1), **options)
+
+
+def _counted(theirs: Callable[..., Any], metric: str, *sets: Tensor) -> Tensor | None:
+    """SciPy's distances of arrays on the CPU, which need no derivatives; None of others."""
+    if any(type(x._data) is not np.ndarray for x in sets):
+        return None
+    out = new_tensor(theirs(*(x._data for x in sets), metric))
+    block(metric, out, [x._id for x in sets])
+    return out
 
 
 def _as_sets(formula: Callable[..., Tensor], *arrays: Tensor) -> list[Tensor]:
@@ -243,6 +255,11 @@ def pdist(
         options = _check_options(formula, kwargs, x)
         columns = xp.expand_dims(xp.matrix_transpose(x), axis=2)
         return _written(out, formula(columns, columns, **options))
+    if formula in metrics.COUNTS and kwargs.get("w") is None:
+        _check_options(formula, kwargs, x)
+        counted = _counted(_distance.pdist, formula.__name__, x)
+        if counted is not None:
+            return _written(out, counted)
     above = np.triu(np.ones((x.shape[0], x.shape[0]), bool), 1)  # a mask: the gradient is a copy
     return _written(out, _pairs(x, x, metric, kwargs, lambda: x)[above])
 

@@ -156,12 +156,22 @@ def correlation(
     if w is not None:
         w = w / xp.sum(w)
     if centered:
-        u, v = (x - (xp.mean(x, axis=0) if w is None else _sum(x, w)) for x in (u, v))
+        means = [xp.mean(x, axis=0) if w is None else _sum(x, w) for x in (u, v)]
+        u, v = (u - means[0],) * 2 if u is v else (u - means[0], v - means[1])
+    if u is v:  # pairs of one set: half the square of the distance of unit vectors
+        unit = u / xp.sqrt(_sum(u * u))
+        distance = _sum_of("squares", unit, unit) * 0.5
+        return distance if known(lambda: xp.max(distance) <= 2) else _clipped(distance, 0, 2)
     u, v = (x / xp.sqrt(_sum(x * x, w)) for x in (u, v))
     if w is not None:
         v = _along(w, v) * v
     cos = _sum(u * v) if dot is None else dot(u, v)
-    return 1 - (cos + xp.stop_gradient(xp.clip(cos, -1, 1) - cos))  # not clip: its derivatives end
+    return 1 - _clipped(cos, -1, 1)
+
+
+def _clipped(x: Tensor, low: float, high: float) -> Tensor:
+    """Numbers that rounding moved out of bounds, moved back; `clip` would end their derivatives."""
+    return x + xp.stop_gradient(xp.clip(x, low, high) - x)
 
 
 def cosine(u: Tensor, v: Tensor, w: Any = None, dot: Metric | None = None) -> Tensor:
@@ -240,8 +250,11 @@ def yule(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
 
 OF_TERMS = frozenset(
     (braycurtis, canberra, chebyshev, cityblock, euclidean, minkowski, sqeuclidean)
-)
+) | {correlation, cosine}
 """Metrics of sums of a term, or of its maximum."""
 
 OF_SETS = frozenset((dice, rogerstanimoto, russellrao, sokalsneath, yule))
 """Metrics of vectors of 0 and 1."""
+
+COUNTS = OF_SETS | {hamming, jaccard}
+"""Metrics whose derivatives by the vectors are 0."""

@@ -21,7 +21,7 @@ from scipy.spatial.transform import _rotation_cy
 
 from gpugrad.autodiff.batched import Batched
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.calling import on_values
+from gpugrad.scipy.calling import new_tensor, on_values, plain_values
 from gpugrad.scipy.namespaces import NUMPY, Names, vendored
 from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.trace.array import Traced
@@ -59,6 +59,38 @@ def _at_least(x: Any, *, ndim: int, xp: Any = None) -> Any:
 _NO_COMPILED = {
     "backend_registry = {array_namespace(np.empty(0)): cython_backend}": "backend_registry = {}"
 }
+_FLOAT = np.dtype(float)
+_COMPILED = """from_quat from_matrix from_rotvec from_mrp as_matrix as_mrp
+apply inv magnitude"""
+"""SciPy's compiled functions that are faster than its formulas; others take ten times as long."""
+
+
+def _plain_first(formula: Any) -> Any:
+    """A formula, which is SciPy's compiled function for float64 arrays that nothing follows."""
+    compiled = getattr(_rotation_cy, formula.__name__)
+
+    @functools.wraps(formula)
+    def call(*args: Any, **options: Any) -> Any:
+        plain = plain_values(*args, *options.values())
+        if plain is None or any(getattr(x, "dtype", _FLOAT) != _FLOAT for x in plain):
+            return formula(*args, **options)
+        named = dict(zip(options, plain[len(args) :], strict=True))
+        return new_tensor(compiled(*plain[: len(args)], **named))
+
+    return call
+
+
+def _select_backend(xp: Any, cython_compatible: bool) -> Any:
+    """SciPy's function of that name."""
+    formulas = _reader().read("scipy.spatial.transform._rotation_xp")
+    return _with_compiled(formulas) if cython_compatible else formulas
+
+
+@functools.cache
+def _with_compiled(formulas: Any) -> Any:
+    return Names(
+        "rotation", {n: _plain_first(getattr(formulas, n)) for n in _COMPILED.split()}, formulas
+    )
 
 
 def _solve_banded(shape: tuple[int, int], ab: Tensor, b: Tensor) -> Tensor:
@@ -155,6 +187,7 @@ def _reader() -> Reader:
             "scipy.interpolate": Names("interpolate", {"PPoly": _Polynomials}),
         },
         EDITS,
+        {f"{package}._rotation": {"select_backend": _select_backend}},
     )
     helpers = reader.read("scipy._lib._array_api")
     helpers.__dict__.update(is_lazy_array=is_lazy)
