@@ -1,6 +1,7 @@
 """gg.scipy.stats: values against SciPy's under a tape, gradients, samples, all modes, bad input."""
 
 import functools
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -385,3 +386,37 @@ def test_a_distribution_function_of_known_shapes_has_the_derivatives_of_its_dens
     for _ in range(3):
         np.testing.assert_allclose(slope(cdf)(x), pdf(x), rtol=1e-9)
         cdf, pdf = slope(cdf), slope(pdf)
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "n", "shapes"),
+    [
+        ("nct", "pdf", 17000, [14.0, 0.24]),
+        ("ncf", "logpdf", 15000, [27.0, 27.0, 0.4]),
+        ("burr12", "cdf", 17000, [10.0, 4.0]),
+        ("studentized_range", "sf", 4, [3.0, 10.0]),
+        pytest.param("studentized_range", "pdf", 68, [3.0, 10.0], marks=pytest.mark.slow),
+    ],
+)
+def test_many_points_take_the_memory_of_few(name, method, n, shapes):
+    """Integrals and sums over 100 and more numbers for a point are computed in pieces."""
+    law = getattr(gg.scipy.stats, name)
+    x = np.linspace(0.5, 3, n)
+    points = [gg.asarray(p) for p in (x, *map(np.array, shapes))]
+
+    def gradients(at):
+        with gg.GradientTape() as tape:
+            given = [gg.asarray(at), *points[1:]]
+            tape.watch(given)
+            value = gg.sum(getattr(law, method)(*given))
+        return tape.gradient(value, given)
+
+    tracemalloc.start()
+    whole = gradients(x)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 256 << 20
+    few = [gradients(part) for part in np.array_split(x, 4)]
+    np.testing.assert_allclose(whole[0], np.concatenate([g[0] for g in few]), rtol=1e-9)
+    for k in range(1, len(whole)):
+        np.testing.assert_allclose(whole[k], sum(g[k] for g in few), rtol=1e-8)

@@ -79,13 +79,15 @@ class Loops:
     def __call__(self, arrays: Sequence[Any], params: Mapping[str, Any] | None) -> Any:
         """A new array; NotImplemented unless all arrays are floats of one dtype.
 
-        One is an array. Others may be Python numbers, or None for a value that nobody reads.
+        One is an array. Others may be Python numbers, or None for a value that nobody reads. Arrays
+        of no axes beside others are numbers, too.
         """
         if errors_raise():
             return NotImplemented
         first = arrays[0]
-        if type(first) is not np.ndarray:
-            first = next(a for a in arrays if type(a) is np.ndarray)
+        if type(first) is not np.ndarray or not first.ndim:
+            own = [a for a in arrays if type(a) is np.ndarray]
+            first = next((a for a in own if a.ndim), own[0])
         if len(arrays) == 1:
             try:
                 kernel = self._of_one[
@@ -97,14 +99,18 @@ class Loops:
                 return run(kernel, arrays)
         dtype, shape = first.dtype, first.shape
         inputs: list[Any] = []
-        in_step = True
+        in_step, has_numbers = True, False
         for a in arrays:
             kind = type(a)
             if kind is np.ndarray:
                 if a.dtype != dtype:
                     return NotImplemented
-                in_step &= a.shape == shape
-                inputs.append(dtype.char)
+                if a.ndim or not shape:
+                    in_step &= a.shape == shape
+                    inputs.append(dtype.char)
+                else:
+                    has_numbers = True
+                    inputs.append(float)
             elif kind in (float, int, type(None)):
                 inputs.append(_given(a))
             else:
@@ -126,6 +132,8 @@ class Loops:
                 self._of_one[key if params else dtype.char] = kernel
         if kernel is None:
             return NotImplemented
+        if has_numbers:
+            arrays = [a.item() if type(a) is np.ndarray and not a.ndim else a for a in arrays]
         return run(kernel, arrays) if in_step else run_broadcast(kernel, arrays)
 
     def _kernel(

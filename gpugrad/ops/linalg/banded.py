@@ -25,10 +25,12 @@ def with_zero(xp, x, axis):
 
 def transposed_bands(xp, ab, lower, upper):
     """The diagonals of the transposed matrices, where column j has what was in row j."""
-    n = ab.shape[-1]
-    rows, inside = stored_places(lower + upper + 1, n, lower)
-    k = np.broadcast_to(np.arange(lower + upper, -1, -1)[:, None], rows.shape)
-    return xp.getitem(with_zero(xp, ab, -1), index=(Ellipsis, k, np.where(inside, rows, n)))
+    *stack, rows, n = ab.shape
+    around = ((0, 0),) * len(stack)
+    wide = xp.pad(xp.flip(ab, axis=-2), (*around, (0, 0), (lower, upper)))
+    length = n + lower + upper  # of a row; in rows longer by 1, each begins one element later
+    line = xp.pad(xp.reshape(wide, (*stack, rows * length)), (*around, (0, rows)))
+    return part(xp, xp.reshape(line, (*stack, rows, length + 1)), 0, n)
 
 
 def _of_right_side(xp, g, ab, lower, upper, b_shape):
@@ -39,11 +41,10 @@ def _of_right_side(xp, g, ab, lower, upper, b_shape):
 def _of_bands(xp, g, out, ab, lower, upper):
     adjoint = conjugate(xp, transposed_bands(xp, ab, lower, upper))
     u = xp.banded_solve(adjoint, g, lower=upper, upper=lower)
-    n = ab.shape[-1]
-    rows, inside = stored_places(lower + upper + 1, n, upper)
-    u = xp.getitem(with_zero(xp, u, -2), index=(Ellipsis, np.where(inside, rows, n), slice(None)))
-    products = u * conjugate(xp, xp.expand_dims(out, axis=-3))
-    return xp.sum_to(-xp.sum(products, axis=-1), ab.shape)
+    u = xp.pad(u, (*((0, 0),) * (u.ndim - 2), (upper, lower), (0, 0)))
+    u = xp.windows(u, ab.shape[-1], axis=-2)  # (..., rows, k, n)
+    products = u * conjugate(xp, xp.expand_dims(xp.matrix_transpose(out), axis=-3))
+    return xp.sum_to(-xp.sum(products, axis=-2), ab.shape)
 
 
 def _dense(lib, ab, upper):

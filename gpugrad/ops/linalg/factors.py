@@ -126,11 +126,23 @@ def lu_factor(xp, x, /, overwrite_a=False, check_finite=False):
 def _order_of(pivots, size):
     out = np.empty((*pivots.shape[:-1], size), np.int64)
     for i in np.ndindex(pivots.shape[:-1]):
-        order = list(range(size))
+        out[i] = range(size)
         for k, j in enumerate(pivots[i]):
-            order[k], order[j] = order[j], order[k]
-        out[i] = order
+            out[i][[k, j]] = out[i][[j, k]]
     return out
+
+
+_FEW = 8  # stacks for which exchanges in lists are faster than in arrays
+
+
+def _exchanged(pivots, size):
+    orders = []
+    for row in pivots:
+        order = list(range(size))
+        for k, j in enumerate(row):
+            order[k], order[j] = order[j], order[k]
+        orders.append(order)
+    return np.array(orders, np.int64).reshape(len(orders), size)
 
 
 def _order_batch(xp, batched, pivots, *, size):
@@ -176,6 +188,8 @@ def pivots_to_permutation(xp, pivots, /, *, size):
         raise ShapeError(f"pivots_to_permutation: {pivots.shape} are too many for size={size}.")
     lib, stack = xp.lib, pivots.shape[:-1]
     flat = pivots.reshape(int(np.prod(stack)), k)
+    if xp is NUMPY and len(flat) <= _FEW:
+        return _exchanged(flat.tolist(), size).reshape(*stack, size)
     order = lib.tile(lib.arange(size), (flat.shape[0], 1))
     each = lib.arange(flat.shape[0])
     for i in range(k):

@@ -164,6 +164,7 @@ multiply = elementwise(
 
 masked_multiply = elementwise(
     "masked_multiply(x, y)",
+    cpu=True,
     vjp=[_masked_multiply_x, _masked_multiply_y],
     jvp=[lambda xp, t, y: xp.masked_multiply(t, y), lambda xp, t, x: xp.masked_multiply(x, t)],
     kinds="fc",
@@ -187,6 +188,7 @@ divide = elementwise(
 )
 masked_divide = elementwise(
     "masked_divide(x, y)",
+    cpu=True,
     vjp=[_masked_divide_x, _masked_divide_y],
     jvp=[
         lambda xp, t, y: _quotient(xp, t, y),

@@ -24,7 +24,7 @@ from gpugrad.ops.scipy import stats as _declares_ops  # noqa: F401
 from gpugrad.scipy.calling import holds
 from gpugrad.scipy.stats.common import Method, attached, double, located, log_of_part, stream
 from gpugrad.scipy.stats.frozen import Frozen
-from gpugrad.scipy.stats.integrals import are_constants, at_the_end, integral, lifted
+from gpugrad.scipy.stats.integrals import are_constants, at_the_end, in_pieces, integral, lifted
 from gpugrad.scipy.stats.moments import Moments
 
 _OUTSIDE = {
@@ -173,6 +173,10 @@ class Distribution(Moments):
         """An integral with the derivatives of the distribution function, not with its value."""
         if are_constants(shapes):
             return at_the_end(lambda t: self._pdf(t, *shapes), x)
+        return self._integral(x, *shapes)
+
+    @in_pieces
+    def _integral(self, x: Any, *shapes: Any) -> Any:
         a, _ = self._get_support(*shapes)
         return integral(lambda t: self._pdf(t, *lifted(shapes)), self, shapes, a, x)
 

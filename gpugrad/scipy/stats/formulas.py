@@ -16,7 +16,7 @@ from gpugrad.scipy.stats import counts, sampled
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
 from gpugrad.scipy.stats.common import attached, double
 from gpugrad.scipy.stats.discrete import rv_discrete
-from gpugrad.scipy.stats.integrals import are_constants, at_the_end, integral, lifted
+from gpugrad.scipy.stats.integrals import are_constants, at_the_end, in_pieces, integral, lifted
 from gpugrad.scipy.stats.limits import (
     extreme_logpdf,
     extreme_ppf,
@@ -388,19 +388,19 @@ FORMULAS: dict[str, dict[str, Any]] = {
         "_ppf": kappa_ppf,
     },
     "ncf_gen": {
-        **_exp(_noncentral_f),
+        **_exp(in_pieces(_noncentral_f, 2 * _AROUND)),
         **_HOSTED,
         **_INTEGRALS,
         "_area": _area_of(lambda x, dfn, dfd, nc: special.ncfdtr(dfn, dfd, nc, x)),
     },
     "nct_gen": {
-        "_pdf": _noncentral_t,
+        "_pdf": in_pieces(_noncentral_t),
         **_HOSTED,
         **_INTEGRALS,
         "_area": _area_of(lambda x, df, nc: special.nctdtr(df, nc, x)),
     },
     "ncx2_gen": {
-        **_exp(lambda self, *args: _noncentral_chi2(*args)),
+        **_exp(in_pieces(lambda self, *args: _noncentral_chi2(*args), 2 * _AROUND)),
         **_HOSTED,
         "_area": _area_of(special.chndtr),
     },
@@ -412,7 +412,11 @@ FORMULAS: dict[str, dict[str, Any]] = {
         "_sf": _pearson3("_sf", "_cdf"),
     },
     "rice_gen": _HOSTED,
-    "skellam_gen": {"_logpmf": _skellam_logpmf, "_pmf": rv_discrete._pmf, **_SUMMED},
+    "skellam_gen": {
+        "_logpmf": in_pieces(_skellam_logpmf, 2 * _AROUND),
+        "_pmf": rv_discrete._pmf,
+        **_SUMMED,
+    },
     "skewnorm_gen": {
         **_HOSTED,
         "_pdf": lambda self, x, a: xp.exp(self._logpdf(x, a)),

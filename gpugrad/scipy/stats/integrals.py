@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.autodiff.recorder import watched_in
-from gpugrad.core.backend import ARRAYS
+from gpugrad.core.backend import ARRAYS, READINGS
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.stats.common import double
+from gpugrad.transforms.recompute import recompute_grad
 
 
 def are_constants(shapes: Sequence[Any]) -> bool:
@@ -64,6 +67,44 @@ def integral(
     inside = inside & (size > 1e-18 * largest)
     values = function(xp.where(inside, x, split)) * d
     return xp.sum(xp.where(inside, values, 0.0), axis=-1)
+
+
+NODES = 2 * _NODES.size
+"""How many times an integral calls its function for each point."""
+
+_PIECE = 1 << 17  # numbers that stay in a cache
+_MANY = 1 << 22  # numbers above which there are pieces: an op's array takes 32 MiB
+
+
+def in_pieces(formula: Callable[..., Any], numbers: int = NODES) -> Callable[..., Any]:
+    """A formula of points and shapes that computes many of them in pieces.
+
+    A piece is recomputed in the backward pass, so the memory is that of one piece. In a trace or
+    under `vmap` there are no pieces.
+
+    Args:
+        formula: ``formula(law, x, *shapes)``.
+        numbers: how many it computes for each point.
+    """
+    most = max(1, _PIECE // numbers)
+
+    @functools.wraps(formula)
+    def call(law: Any, *args: Any) -> Any:
+        arrays = [double(a) for a in args]
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        size = math.prod(shape)
+        if size * numbers <= _MANY or any(READINGS[type(a._read()._data)].nesting for a in arrays):
+            return formula(law, *args)
+        points = [xp.broadcast_to(a, shape) if a.size > 1 else a for a in arrays]
+        lines = [xp.reshape(a, (-1,)) for a in points]
+        piece = recompute_grad(functools.partial(formula, law))
+        parts = [
+            piece(*(a if a.size == 1 else a[k : k + most] for a in lines))
+            for k in range(0, size, most)
+        ]
+        return xp.reshape(xp.concat(parts), shape)
+
+    return call
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:

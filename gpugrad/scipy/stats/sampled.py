@@ -13,7 +13,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy import special as _special
 from gpugrad.scipy.stats.common import attached, double
-from gpugrad.scipy.stats.integrals import integral
+from gpugrad.scipy.stats.integrals import NODES, in_pieces, integral
 
 special: Any = _special
 _DEGREE = 12
@@ -73,13 +73,13 @@ def wallenius_pmf(self: Any, x: Any, M: Any, n: Any, N: Any, odds: Any) -> Any:
     return attached(self._values("pmf", x, M, n, N, fixed), slope)
 
 
-def _range_method(method: str, weight: Callable[..., Any]) -> Callable[..., Any]:
+def _range_integral(method: str, weight: Callable[..., Any]) -> Callable[..., Any]:
     """The range of k normal variables over the deviation of df + 1: a double integral.
 
     R. E. Lund, J. R. Lund, "Algorithm AS 190", Applied Statistics 32 (1983) 204.
     """
 
-    def call(self: Any, x: Any, k: Any, df: Any) -> Any:
+    def area(self: Any, x: Any, k: Any, df: Any) -> Any:
         laws = self.laws
         q, k, df = (double(v)[..., None] for v in (x, k, xp.minimum(df, 1e5)))
 
@@ -90,11 +90,9 @@ def _range_method(method: str, weight: Callable[..., Any]) -> Callable[..., Any]
             )
             return laws.chi2._pdf(w, df) * inner * (s if method == "pdf" else 1.0)
 
-        return attached(
-            self._values(method, x, k[..., 0], df[..., 0]), integral(at, laws.chi2, [df[..., 0]])
-        )
+        return integral(at, laws.chi2, [df[..., 0]])
 
-    return call
+    return in_pieces(area, NODES**2)
 
 
 def _range_cdf(laws: Any, z: Any, w: Any, k: Any) -> Any:
@@ -106,4 +104,11 @@ def _range_pdf(laws: Any, z: Any, w: Any, k: Any) -> Any:
     return k * (k - 1) * xp.exp((k - 2) * laws._log_gauss_mass(z, z + w) + logs)
 
 
-RANGE = {"_pdf": _range_method("pdf", _range_pdf), "_cdf": _range_method("cdf", _range_cdf)}
+_range_density = _range_integral("pdf", _range_pdf)
+
+
+def _density(self: Any, x: Any, *shapes: Any) -> Any:
+    return attached(self._values("pdf", x, *shapes), _range_density(self, x, *shapes))
+
+
+RANGE = {"_pdf": _density, "_area": _range_integral("cdf", _range_cdf)}

@@ -502,21 +502,24 @@ BROADCAST = [
 @pytest.mark.parametrize("shapes", BROADCAST, ids=str)
 @pytest.mark.parametrize("name", ["hypot", "logaddexp", "power", "xlogy"])
 def test_arrays_that_are_broadcast_run_in_c(name, shapes, piece, monkeypatch):
-    calls, run = [], elementwise.run_broadcast
+    function = "run" if () in shapes else "run_broadcast"  # C takes a number for no axes
+    calls, run = [], getattr(elementwise, function)
     monkeypatch.setattr(elementwise, "_PIECE", piece)
-    monkeypatch.setattr(elementwise, "run_broadcast", lambda *a: calls.append(a) or run(*a))
+    monkeypatch.setattr(elementwise, function, lambda *a: calls.append(a) or run(*a))
     op = OPS[name]
     for x, y in (shapes, shapes[::-1]):
         x, y = (np.abs(normal(*s)) + 0.1 if s else np.float64(1.5).reshape(()) for s in (x, y))
         g = np.ones(np.broadcast_shapes(x.shape, y.shape))
         actual, slopes = gradients(op.eager, [x, y], g)
+        assert len(calls) >= 1
         whole = [np.broadcast_to(a, g.shape) for a in (x, y)]
         expected, wanted = gradients(op.eager, [a.copy() for a in whole], g)
-        np.testing.assert_array_equal(actual, expected)
+        same = 1e-15 if name == "power" and () in shapes else 0  # a power by one number
+        np.testing.assert_allclose(actual, expected, same)
         for a, b, like in zip(slopes, wanted, (x, y), strict=True):
             total = NUMPY.sum_to(b, like.shape)
             np.testing.assert_allclose(a, total, 1e-10, 1e-10)
-    assert len(calls) >= 2
+        calls.clear()
 
 
 @pytest.mark.parametrize("name", ["logaddexp", "hypot", "copysign"])
