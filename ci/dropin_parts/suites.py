@@ -60,11 +60,11 @@ _ALL = (
 ENVIRONMENTS = {
     "autograd": f"{_ALL} autograd==1.8.0 autograd-gamma==0.5.0 lifelines==0.30.3 pymanopt==2.2.1 "
     "pennylane==0.45.1 pandas==2.3.3 scikit-learn seaborn numba flaky nose "
-    "pytest-mock pytest-rng paragami==0.42",
+    "pytest-mock pytest-rng paragami==0.42 dill jinja2 tqdm",
     "gpflow": f"{_ALL} tensorflow-cpu==2.21.0 tensorflow-probability==0.25.0 tf-keras "
     "check-shapes deprecated multipledispatch tabulate lark dropstackframe",
     "tensorflow": f"{_ALL} tensorflow-cpu==2.21.0 torch==2.13.0 autograd==1.9.1 pandas grain "
-    "pymanopt==2.2.1 scikit-learn orbax-checkpoint tensorboard",
+    "pymanopt==2.2.1 scikit-learn matplotlib orbax-checkpoint tensorboard",
     "backends": f"{_ALL} einops==0.8.2 tensorly==0.10.0 autoray==0.9.1 POT==0.9.7.post1 "
     "pyhf==0.7.6 iminuit==2.33.0 hypothesis pytest-mock pytest-console-scripts requests-mock "
     "torch==2.13.0",

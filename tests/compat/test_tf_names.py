@@ -376,3 +376,24 @@ def test_install_puts_it_in_tensorflows_place():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "3 True (2,)\n", done.stderr
+
+
+def test_init_scope_makes_variables_while_a_function_is_traced():
+    made = []
+
+    class Layer:
+        built = False
+
+        def __call__(self, x):
+            if not self.built:
+                self.built = True  # before the Variables: the function runs once
+                with tf.init_scope():
+                    made.append(tf.Variable(tf.random.normal((3, 2))))
+            return tf.matmul(x, made[0])
+
+    step = tf.function(Layer())
+    x = tf.ones((4, 3))
+    np.testing.assert_allclose(step(x), tf.matmul(x, made[0]))
+    made[0].assign(tf.zeros((3, 2)))
+    assert not step(x).numpy().any()
+    assert len(made) == 1

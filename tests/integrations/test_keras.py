@@ -103,6 +103,21 @@ assert gradient(put, [2, 0, 5], [1, 4, 1]) == [[1, 0, 1], [0, 1, 0]]
 def product(a, b):
     return a * b, lambda upstream: (upstream * 7, None)
 assert gradient(lambda a: product(a, ops.ones(2)), [1, 2]) == [[7, 7]]
+class Unbuilt(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = k.Dense(2)
+    def call(self, x):
+        return self.dense(x)
+for method in ("predict", "predict_on_batch", "evaluate", "fit"):
+    model = Unbuilt()
+    model.compile("sgd", "mse")
+    arrays = [x] if "predict" in method else [x, x[:, :2]]
+    getattr(model, method)(*arrays, **({} if "on_batch" in method else {"verbose": 0}))
+    assert all(v._value is not None for v in model.variables), method
+    for v in model.variables:
+        v.assign(v * 0)
+    assert not model.predict(x, verbose=0).any()
 outside = ops.image.map_coordinates(ops.ones((4, 4)), [[1e30, 1], [np.nan, 2]], 1)
 assert outside.numpy().tolist() == [0, 1]
 print("trained")

@@ -25,6 +25,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
 from logging import getLogger
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -45,6 +46,7 @@ from gpugrad import (
     recompute_grad,
     stop_gradient,
 )
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import (
     arrays,
@@ -75,7 +77,7 @@ from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
-from gpugrad.trace.array import current_trace
+from gpugrad.trace.array import current_trace, pause_trace
 
 __version__ = "2.21.0"
 """The version of TensorFlow whose names these are."""
@@ -114,7 +116,14 @@ def name_scope(*args, **options) -> Any:
     return contextlib.nullcontext(f"{args[0] if args else None}/")
 
 
-control_dependencies = init_scope = name_scope
+control_dependencies = name_scope
+
+
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """Runs its block while a function is traced, not in each call: it may make Variables."""
+    with recording_stopped(), pause_trace():
+        yield
 
 
 def executing_eagerly() -> Any:

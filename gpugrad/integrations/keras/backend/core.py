@@ -16,7 +16,8 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import gpugrad as gg
-from gpugrad.trace.array import current_trace
+from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.trace.array import current_trace, pause_trace
 
 IS_THREAD_SAFE = True
 
@@ -30,7 +31,8 @@ class Variable(KerasVariable):
         self._value.trainable = self._trainable
 
     def _initialize_with_initializer(self, initializer):
-        self._initialize(convert_to_tensor(initializer(self._shape, dtype=self._dtype)))
+        with recording_stopped(), pause_trace():  # a trace makes no Variables
+            self._initialize(convert_to_tensor(initializer(self._shape, dtype=self._dtype)))
 
     def _direct_assign(self, value):
         self._value.assign(convert_to_tensor(value, self._dtype))
