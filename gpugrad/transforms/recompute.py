@@ -117,10 +117,13 @@ def _recomputed(f: Function, /, *args: Any, **keywords: Any) -> Any:
             "lost. Make it an argument, or read gg.stop_gradient of it."
         )
 
+    asks_for_all = any(r in graphs for r in threads.stack)  # a Graph's sources come later
+
     def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
         # a Tensor that is passed twice counts once: its gradient covers all its uses
         wanted: dict[int, Tensor] = {}
-        for k, x in enumerate((*inputs, *variables), 1):
+        followed = [x for x in inputs if asks_for_all or x._id in outside.known]
+        for k, x in enumerate((*followed, *variables), 1):
             if is_inexact(x.dtype):
                 wanted.setdefault(x._id or -k, x)
         start = Scope(scopes.get(get_ident(), {}) | outside.before)

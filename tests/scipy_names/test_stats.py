@@ -391,11 +391,12 @@ def test_a_distribution_function_of_known_shapes_has_the_derivatives_of_its_dens
 @pytest.mark.parametrize(
     ("name", "method", "n", "shapes"),
     [
-        ("nct", "pdf", 17000, [14.0, 0.24]),
-        ("ncf", "logpdf", 15000, [27.0, 27.0, 0.4]),
-        ("burr12", "cdf", 17000, [10.0, 4.0]),
-        ("studentized_range", "sf", 4, [3.0, 10.0]),
-        pytest.param("studentized_range", "pdf", 68, [3.0, 10.0], marks=pytest.mark.slow),
+        ("nct", "pdf", 5000, [14.0, 0.24]),
+        ("ncf", "logpdf", 5000, [27.0, 27.0, 0.4]),
+        ("rice", "cdf", 5000, [0.7749725210111873]),
+        ("irwinhall", "cdf", 300, [10.0]),
+        ("studentized_range", "sf", 17, [3.0, 10.0]),
+        pytest.param("studentized_range", "logcdf", 17, [3.0, 10.0], marks=pytest.mark.slow),
     ],
 )
 def test_many_points_take_the_memory_of_few(name, method, n, shapes):
@@ -409,14 +410,25 @@ def test_many_points_take_the_memory_of_few(name, method, n, shapes):
             given = [gg.asarray(at), *points[1:]]
             tape.watch(given)
             value = gg.sum(getattr(law, method)(*given))
-        return tape.gradient(value, given)
+        return tape.gradient(value, given, unconnected_gradients="zero")
 
     tracemalloc.start()
     whole = gradients(x)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 256 << 20
+    assert peak < 80 << 20
     few = [gradients(part) for part in np.array_split(x, 4)]
     np.testing.assert_allclose(whole[0], np.concatenate([g[0] for g in few]), rtol=1e-9)
     for k in range(1, len(whole)):
         np.testing.assert_allclose(whole[k], sum(g[k] for g in few), rtol=1e-8)
+
+
+def test_pieces_are_differentiated_by_what_a_tape_follows():
+    """The order of a Bessel function has no derivative, and nobody asks for one."""
+    x, p, a, b = map(gg.asarray, (np.linspace(-1, 2, 5000), *map(np.array, (0.5, 1.5, -0.5))))
+
+    def total(x, b):
+        return gg.sum(gg.scipy.stats.genhyperbolic.cdf(x, p, a, b))
+
+    few = [gg.grad(total, 1)(gg.asarray(part), b) for part in np.array_split(x.numpy(), 3)]
+    np.testing.assert_allclose(gg.grad(total, 1)(x, b), sum(few), rtol=1e-8)

@@ -9,7 +9,7 @@ from comparing import value
 from taping import tape_gradient, taped
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, ShapeError, StructureError, TapeError
+from gpugrad.errors import ArgumentError, NoGradientError, ShapeError, StructureError, TapeError
 
 C = gg.constant
 
@@ -782,6 +782,17 @@ def test_recompute_grad_keeps_the_wrapped_function_and_its_docstring():
     g = gg.recompute_grad(f)
     assert g.__wrapped__ is f
     assert g.__doc__ == "Square."
+
+
+def test_recompute_grad_differentiates_by_nothing_that_no_tape_follows():
+    """The order of a Bessel function has no derivative."""
+    bessel = gg.recompute_grad(lambda order, x: gg.sum(gg.special.kve(order, x)))
+    order, x = gg.constant(0.5), gg.constant([1.0, 2.0])
+    np.testing.assert_allclose(
+        gg.grad(bessel, 1)(order, x), gg.grad(lambda x: gg.sum(gg.special.kve(order, x)))(x)
+    )
+    with pytest.raises(NoGradientError, match="kve"):
+        gg.grad(bessel)(order, x)
 
 
 def test_recompute_grad_has_second_order():

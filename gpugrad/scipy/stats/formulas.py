@@ -380,7 +380,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "gennorm_gen": {"_stats": _gennorm_stats},
     "hypergeom_gen": {"_pmf": rv_discrete._pmf, **_SUMMED, **_MOMENTS, **_ENTROPY},
     "invgauss_gen": _ROOTS,
-    "irwinhall_gen": {**_HOSTED, **_INTEGRALS, "_pdf": counts.irwinhall_pdf},
+    "irwinhall_gen": {**_HOSTED, **_INTEGRALS, "_pdf": in_pieces(counts.irwinhall_pdf, 16)},
     "jf_skew_t_gen": _INTEGRALS,
     "kappa4_gen": {
         **_exp(kappa_logpdf),

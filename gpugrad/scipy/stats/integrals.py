@@ -73,7 +73,7 @@ NODES = 2 * _NODES.size
 """How many times an integral calls its function for each point."""
 
 _PIECE = 1 << 17  # numbers that stay in a cache
-_MANY = 1 << 22  # numbers above which there are pieces: an op's array takes 32 MiB
+_MANY = 1 << 20  # numbers above which there are pieces: an op's array takes 8 MiB
 
 
 def in_pieces(formula: Callable[..., Any], numbers: int = NODES) -> Callable[..., Any]:
