@@ -17,6 +17,7 @@ from gpugrad.core.decorated import public_name
 from gpugrad.core.forking import new_rlock
 from gpugrad.core.listening import recorders, threads
 from gpugrad.core.ranks import ranks
+from gpugrad.core.replaceable import write_together
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
@@ -34,7 +35,7 @@ from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import leave_ended_blocks
 from gpugrad.trace.profiling import Span, in_span, profiles
-from gpugrad.trace.program import NotMasked, NotReplayable
+from gpugrad.trace.program import NotMasked, NotReplayable, Program
 from gpugrad.trace.shapes import ShapeTrace
 from gpugrad.trace.tracing import Tracing
 
@@ -307,20 +308,35 @@ class Function(Generic[P, R]):
         """The result of the first call by a replay, planned on shapes: all is computed once.
 
         Raises:
-            NotReplayable: the function must be traced on values. Nothing has changed.
+            NotReplayable: the function must be traced on values. Nothing has changed, but that
+                Variables exist which it creates.
         """
+        trace: Any
         with recording_stopped():
             trace, form, _ = self._traced(args, keywords, ShapeTrace)
-        plan = self._plans[key] = Plan(trace.program, form, self._options)
+        made, plan = trace.makes, Plan(trace.program, form, self._options)
+        created = trace.values_of_created() if made is not None else None
         del trace  # it holds the arguments
+        if made is None:
+            self._plans[key] = plan
+        else:
+            self._creates(key, made)
         try:
             results = iter(plan.run(arrays, release))
         except NotReplayable:
             arrays[:] = self._signature.key(args, keywords)[1]  # a replay has emptied the list
             self._plans.drop(key)
+            if created is not None:
+                self._set_created(created, list(arrays))
             raise
         self._counts[1] += 1
         return fill_holes(form, results)
+
+    def _set_created(self, created: tuple[Sequence[Variable], Program], arrays: list[Any]) -> None:
+        """Give Variables that the function has created their values, as shapes alone cannot."""
+        variables, program = created
+        if variables:
+            write_together(variables, Plan(program, None, self._options).run(arrays))
 
     def _traced(
         self, args: Any, keywords: Any, new: Callable[..., Tracing] = FirstCall
@@ -336,6 +352,9 @@ class Function(Generic[P, R]):
                     trace.returned(outputs)
             except BaseException:
                 trace.end()
+                if isinstance(trace, ShapeTrace) and trace.created:
+                    arrays = self._signature.key(args, keywords)[1]
+                    self._set_created(trace.values_of_created(), arrays)
                 raise
             return trace, form, outputs
 

@@ -133,6 +133,10 @@ class Listener:
     def _note_values(self, tensor: Tensor) -> None:
         """Called when Python reads the values of a Tensor."""
 
+    def made(self, variable: Variable) -> None:
+        """Follow a new Variable."""
+        self.assigned(variable)
+
     def assigned(self, variable: Variable) -> None:
         """Called before a Variable gets another value."""
 

@@ -17,8 +17,8 @@ from gpugrad.core.backend import NUMPY, READINGS, Reading, may_share
 from gpugrad.core.for_shapes import for_shapes
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.trace.array import Traced
-from gpugrad.trace.program import NotReplayable, Undo
+from gpugrad.trace.array import Traced, is_traced
+from gpugrad.trace.program import NotReplayable, Program, Undo
 from gpugrad.trace.tracing import Tracing
 
 Specs = Sequence[tuple[tuple[int, ...], Any]]
@@ -117,6 +117,20 @@ class ShapeTrace(Tracing):
         self._folds = False  # whether the step has only constants, and so is computed
         self._known: dict[Any, Any] = {}  # blank results, by op and arguments
         self._zeros: dict[devices.Device, Any] = {}  # the bytes of all placeholders on a device
+        self.created: list[Variable] = []  # by the function
+
+    def made(self, variable: Variable) -> None:
+        """Note a Variable that the function creates.
+
+        It is not refused: its owner may say already that it is complete, and then would not create
+        it again in a trace on values.
+        """
+        self.makes = variable
+        self.created.append(variable)
+
+    def assigned(self, variable: Variable) -> None:
+        """Follow a Variable that gets another value, also a new one."""
+        self.touched(variable)
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Log an op; its results are replaced by placeholders, unless they may be folded."""
@@ -194,3 +208,17 @@ class ShapeTrace(Tracing):
         results = blank_arrays(about, devices.device(getattr(call, "device", None)))
         now = [v._data for v in variables]
         return [*map(wrap, results)], [a.inner if type(a) is Traced else a for a in now]
+
+    def values_of_created(self) -> tuple[list[Variable], Program]:
+        """The Variables that the function has created, and the program of their values so far."""
+        now = [(v, self._values.get(v._id)) for v in self.created]
+        traced = [(v, array) for v, array in now if array is not None and is_traced(array)]
+        program = Program()
+        program.inputs, program.reads = list(self.program.inputs), list(self.program.reads)
+        program.outputs = [self.place(array) for _, array in traced]
+        needed = {id(value) for value in program.outputs}
+        for step in reversed(self.program.steps):
+            if not needed.isdisjoint(map(id, step.outs)):
+                needed.update(map(id, step.inputs))
+                program.steps.insert(0, step)
+        return [v for v, _ in traced], program

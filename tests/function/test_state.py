@@ -11,6 +11,7 @@ from steps import masked_gradient
 
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
+from gpugrad.errors import TraceError
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -338,6 +339,51 @@ def test_a_layer_that_creates_variables_in_its_first_call_is_traced_afterwards()
         used = gg.random.Generator(5)
         used.normal((3, 2), dtype=X.dtype)  # drawn once
         assert g.state == used.state
+
+
+class SaysBuiltFirst:
+    """A layer that says that it is built before it creates its Variables, as Keras' optimizers."""
+
+    built = False
+
+    def __init__(self, generator, late=None):
+        self.g, self.late = generator, late
+
+    def __call__(self, x):
+        if not self.built:
+            self.built = True
+            self.w = gg.Variable(self.g.normal((3, 2), dtype=x.dtype))
+            self.double = gg.Variable(self.w * 2)
+            self.b = gg.Variable(gg.zeros(2, dtype=x.dtype))
+            self.b.assign_add(gg.ones(2, dtype=x.dtype))
+        y = x @ self.w + self.b + gg.sum(self.double)
+        if self.late == "length":  # which shapes do not tell
+            y = y[gg.flatnonzero(y[:, 0] > -100)]
+        if self.late == "error":
+            raise RuntimeError("the user's")
+        if self.late == "value":
+            float(y[0, 0])
+        return y + self.g.normal((2,), dtype=x.dtype)
+
+
+@pytest.mark.parametrize("late", [None, "length", "error", "value"])
+def test_an_object_that_says_it_is_built_before_its_variables_is_built_once(late):
+    eager, traced = (SaysBuiltFirst(gg.random.Generator(3), late) for _ in range(2))
+    f = gg.function(traced)
+    for _ in range(3):
+        if late in ("error", "value"):
+            with contextlib.suppress(RuntimeError):
+                eager(X)
+            with pytest.raises((RuntimeError, TraceError)):
+                f(X)
+        else:
+            near(f(X), eager(X))
+        same(traced.w, eager.w)
+        same(traced.double, eager.double)
+    if late in (None, "length"):
+        same(traced.b, eager.b)
+        assert traced.g.state == eager.g.state
+        assert f.cache_info().traces <= 2
 
 
 def test_a_function_that_creates_variables_in_every_call_is_right_and_warns():
