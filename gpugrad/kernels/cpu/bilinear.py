@@ -13,14 +13,16 @@ _IN_C = Kernels("bilinear", bilinear="l ppp llllll", bilinear_gradients="l ppppp
 
 
 def takes(x: Any, places: Any) -> bool:
-    """Whether these arrays are of a kernel's dtype and rank, and large."""
+    """Whether these arrays are of a kernel's dtype and shapes, and large."""
     return (
         type(x) is type(places) is np.ndarray
         and x.dtype == places.dtype
         and x.dtype in WIDE
         and x.ndim == 4
+        and places.ndim == 3
+        and places.shape[::2] == (x.shape[0], 2)
         and x.shape[1] * places.size >= MIDDLE
-        and x.shape[2] * x.shape[3] < 1 << 31
+        and 0 < x.shape[2] * x.shape[3] < 1 << 31
         and bool(_IN_C)
         and not errors_raise()
     )
