@@ -268,6 +268,21 @@ def test_rotations_batch_trace_pickle_and_refuse():
     assert rotation.identity().single
 
 
+def test_rotations_of_plain_arrays_leave_them_alone():
+    """SciPy's compiled functions compute them, in any layout, and might normalize in place."""
+    rotation, values = turns.Rotation, np.array([[1.0, 2, 3, 4], [2, 0, 0, 0]])
+    q = gg.asarray(values)
+    turned, scipys = rotation(q, copy=False), sp_transform.Rotation(values)
+    assert np.array_equal(q, values)
+    v = np.arange(6.0).reshape(2, 3)
+    for vectors in (v, np.asfortranarray(v), v[::-1], np.broadcast_to(v[:1], v.shape), v[0]):
+        result = turned.apply(gg.asarray(vectors))
+        assert isinstance(result, gg.Tensor)
+        np.testing.assert_allclose(result, scipys.apply(vectors), 1e-12, 1e-12)
+    with pytest.raises(ValueError, match="zero norm"):
+        rotation.from_quat(gg.zeros((2, 4), dtype="float64"))
+
+
 def test_procrustes_and_arcs():
     for result, expected in zip(
         space.procrustes(A, A[::-1]), sp.procrustes(A, A[::-1]), strict=True

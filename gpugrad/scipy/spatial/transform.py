@@ -75,6 +75,8 @@ def _plain_first(formula: Any) -> Any:
         if plain is None or any(getattr(x, "dtype", _FLOAT) != _FLOAT for x in plain):
             return formula(*args, **options)
         named = dict(zip(options, plain[len(args) :], strict=True))
+        if "copy" in named:  # or it would normalize a Tensor in place
+            named["copy"] = True
         return new_tensor(compiled(*plain[: len(args)], **named))
 
     return call
