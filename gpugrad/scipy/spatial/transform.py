@@ -74,6 +74,8 @@ def _plain_first(formula: Any) -> Any:
         plain = plain_values(*args, *options.values())
         if plain is None or any(getattr(x, "dtype", _FLOAT) != _FLOAT for x in plain):
             return formula(*args, **options)
+        # it takes no array that is read-only, as one that was broadcast
+        plain = [x.copy() if type(x) is np.ndarray and not x.flags.writeable else x for x in plain]
         named = dict(zip(options, plain[len(args) :], strict=True))
         if "copy" in named:  # or it would normalize a Tensor in place
             named["copy"] = True
