@@ -349,7 +349,8 @@ GAMMAS = np.random.default_rng(0).gamma(3.0, size=12)
 SEARCHED = {
     "boxcox_normmax": lambda f, x: f.boxcox_normmax(x, method="mle"),
     "yeojohnson_normmax": lambda f, x: f.yeojohnson_normmax(x),
-    "expectile": lambda f, x: f.expectile(x, 0.3, weights=x),
+    "expectile": lambda f, x: f.expectile(x, 0.3),
+    "expectile, weighted": lambda f, x: f.expectile(x, 0.3, weights=x),
     "siegelslopes": lambda f, x: f.siegelslopes(x**2, x),
     "siegelslopes, separate": lambda f, x: f.siegelslopes(x**2, x, "separate"),
     "poisson_binom": lambda f, x: [

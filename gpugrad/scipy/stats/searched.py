@@ -13,6 +13,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.calling import on_values
+from gpugrad.scipy.namespaces import NUMPY
 from gpugrad.scipy.stats.common import double
 from gpugrad.transforms.implicit import implicit_diff
 
@@ -56,7 +57,7 @@ def normmax(reader: Any) -> dict[str, Any]:
 def expectile(a: Any, alpha: Any = 0.5, *, weights: Any = None) -> Tensor:
     """`scipy.stats.expectile`: a mean in which values above and below it weigh differently."""
     a, alpha = double(a), double(alpha)
-    w = xp.ones_like(a) if weights is None else double(weights)
+    w = NUMPY.ones_like(a) if weights is None else double(weights)
     t = scipys.expectile(_values(a), float(_values(alpha)), weights=_values(w))
     share = w * xp.where(_values(a) > t, alpha, 1 - alpha)
     return xp.sum(share * a) / xp.sum(share)
