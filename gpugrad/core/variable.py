@@ -75,7 +75,7 @@ class Variable(Replaceable):
         self._fits = data.shape if shape is _ANY else shape
         self._check_shape("Variable", data.shape)
         for recorder in threads.stack:
-            recorder.made(self)
+            recorder._made(self)
 
     @property
     def name(self) -> str:

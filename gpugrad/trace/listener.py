@@ -133,7 +133,7 @@ class Listener:
     def _note_values(self, tensor: Tensor) -> None:
         """Called when Python reads the values of a Tensor."""
 
-    def made(self, variable: Variable) -> None:
+    def _made(self, variable: Variable) -> None:
         """Follow a new Variable."""
         self.assigned(variable)
 

@@ -119,7 +119,7 @@ class ShapeTrace(Tracing):
         self._zeros: dict[devices.Device, Any] = {}  # the bytes of all placeholders on a device
         self.created: list[Variable] = []  # by the function
 
-    def made(self, variable: Variable) -> None:
+    def _made(self, variable: Variable) -> None:
         """Note a Variable that the function creates.
 
         It is not refused: its owner may say already that it is complete, and then would not create

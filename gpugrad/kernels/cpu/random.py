@@ -100,7 +100,8 @@ def sort_words(words: Any) -> bool:
 
 def stream_dropout(xp: Any, x: Any, /, *, key: tuple[int, int], first: int, p: float) -> Any:
     """The launcher of `gpugrad.ops.nn.dropout.stream_dropout`."""
-    if x.dtype not in WIDE or not 0 <= p < 1 or not _pays(("dropout", x.dtype), x.size):
+    is_array = type(x) is np.ndarray and x.dtype in WIDE
+    if not is_array or not 0 <= p < 1 or not _pays(("dropout", x.dtype), x.size):
         return NotImplemented
     out = np.empty(x.shape, x.dtype)
     return _draw("dropout", WIDE[x.dtype], key, operator.index(first), out, row_major(x), p)
