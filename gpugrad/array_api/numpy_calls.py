@@ -21,7 +21,7 @@ from gpugrad.array_api.numpy_linalg import LINALG_ADAPTERS
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import begin_write, write
 from gpugrad.core.backend import BFLOAT16, READINGS, SCALARS, TENSOR, is_array
-from gpugrad.core.devices import default_device, put
+from gpugrad.core.devices import adopt, default_device, put
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
@@ -432,11 +432,9 @@ def as_tensors(result: Any, given: Sequence[Any] = ()) -> Any:
     kind = type(result)
     if kind is np.ndarray or isinstance(result, np.generic):
         if result.dtype.kind in "biufc" or result.dtype == BFLOAT16:
-            array, home = np.asarray(result), default_device()
-            if home.kind != "cpu":
-                return wrap(put(array, home))
+            array = np.asarray(result)
             is_new = array.flags.owndata and not any(array is x for x in given)
-            return wrap(array if is_new else array.copy(order="K"))
+            return wrap((adopt if is_new else put)(array, default_device()))
         return result
     if isinstance(result, tuple):
         values = [as_tensors(v, given) for v in result]

@@ -197,6 +197,11 @@ def put(array: np.ndarray[Any, Any], d: Device) -> Any:
             errors.reraise(error, f"copying to {d}", {"array": array}, {})
 
 
+def adopt(array: np.ndarray[Any, Any], d: Device) -> Any:
+    """`put` of a NumPy array that nobody else has: on the CPU that one itself."""
+    return array if require(d).kind == "cpu" else put(array, d)
+
+
 def host(array: Any) -> np.ndarray[Any, Any]:
     """A new NumPy array with the values of a plain array."""
     if isinstance(array, (np.ndarray, np.generic)):
@@ -231,7 +236,7 @@ def move(array: Any, d: Device) -> Any:
     if here.kind == d.kind:
         with cupy().cuda.Device(require(d).index):
             return cupy().array(array)
-    return put(host(array), d)
+    return adopt(host(array), d)
 
 
 def full_on_device_of(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad import ops  # noqa: F401  # the ops that creation of Tensors from Tensors calls
 from gpugrad.array_api.numpy_adapters import laid_out
 from gpugrad.core.backend import TENSOR, as_dtype, is_array
-from gpugrad.core.devices import default_device, device, put
+from gpugrad.core.devices import adopt, default_device, device
 from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, holds_tensor, wrap
 from gpugrad.core.views import arranged
@@ -77,7 +77,7 @@ def array(
     elif copy is False:
         x = creation.asarray(object, dtype=dtype, device=device, copy=False)
     else:
-        x = wrap(put(_of_numbers(object, dtype, order), _device(device)))
+        x = wrap(adopt(_of_numbers(object, dtype, order), _device(device)))
     if x.ndim < ndmin:
         x = TENSOR.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
     return arranged(x, order)
@@ -94,7 +94,7 @@ def _of_tensors(value: Any, dtype: Any, copy: bool | None, on: Any) -> Tensor:
         return creation.asarray(TENSOR.stack(items), dtype=dtype, device=on)
     value = opened(value)
     if not isinstance(value, Tensor) and not _is_foreign(value):
-        return wrap(put(_of_numbers(value, dtype, "K"), _device(on)))
+        return wrap(adopt(_of_numbers(value, dtype, "K"), _device(on)))
     real = dtype is not None and as_dtype(dtype).kind != "c"
     if real and isinstance(value, Tensor) and value.dtype.kind == "c":
         value = TENSOR.real(value)

@@ -36,7 +36,7 @@ from gpugrad.core.backend import (
     as_array,
     is_inexact,
 )
-from gpugrad.core.devices import device_of, meet, meet_arrays, put
+from gpugrad.core.devices import adopt, device_of, meet, meet_arrays
 from gpugrad.core.forking import import_module
 from gpugrad.core.from_python import numbers_only, to_numpy
 from gpugrad.core.listening import graphs, recorders
@@ -355,7 +355,7 @@ def _weak(numbers: Any, arrays: list[Tensor]) -> Tensor:
         dtype = np.result_type(dtype, 1.0)
     elif not is_inexact(dtype) or not exact.size:  # integers keep their dtype beside integers
         return tensor(numbers)
-    return wrap(put(to_numpy(numbers, dtype).astype(dtype), arrays[0].device))
+    return wrap(adopt(to_numpy(numbers, dtype).astype(dtype), arrays[0].device))
 
 
 _PLAIN = SCALARS | {type(None), str, slice, type(Ellipsis), np.dtype, type}

@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.array_api import numpy_calls
 from gpugrad.array_api.numpy_calls import as_tensors
 from gpugrad.core.backend import SCALARS
-from gpugrad.core.devices import default_device, device, put
+from gpugrad.core.devices import adopt, default_device, device
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import GpugradError
@@ -110,8 +110,7 @@ def _values(x: Any) -> Any:
 
 def new_tensor(result: Any) -> Tensor:
     """A Tensor of a number or an array of NumPy's that nobody else has: on the CPU no copy."""
-    array, home = np.asarray(result), default_device()
-    return wrap(array if home.kind == "cpu" else put(array, home))
+    return wrap(adopt(np.asarray(result), default_device()))
 
 
 def plain_values(*args: Any) -> list[Any] | None:

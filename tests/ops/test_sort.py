@@ -56,3 +56,37 @@ def test_the_gradient_of_a_large_sort_goes_to_each_elements_place(descending):
     expected = np.empty_like(g)
     np.put_along_axis(expected, stable(x.numpy(), 1, descending), g, 1)
     np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 1000])
+def test_many_numbers_are_searched_as_numpy_searches_them(n, side, dtype):
+    rng = np.random.default_rng(n)
+    x = np.sort(rng.integers(0, 300, n)).astype(dtype)
+    x[n - n // 4 :], x[n - n // 8 :] = np.inf, np.nan
+    points = rng.integers(-3, 303, 9001).astype(dtype)
+    points[::7], points[::11], points[::13] = np.nan, np.inf, -np.inf
+    for v in (points, np.sort(points), points[::-1], points[:9000].reshape(100, 90).T):
+        found = gg.searchsorted(gg.asarray(x), gg.asarray(v), side=side)
+        np.testing.assert_array_equal(found, np.searchsorted(x, v, side=side))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # an infinity and the other one
+@pytest.mark.parametrize("ends", [{}, {"left": -1.0}, {"left": 5.0, "right": np.inf}])
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_many_numbers_are_interpolated_as_numpy_does_it(n, ends):
+    rng = np.random.default_rng(n)
+    points = np.sort(rng.integers(0, 30, n)).astype(float)  # some are equal
+    values = rng.standard_normal(n)
+    values[4::9], values[7::9], values[8::9] = np.inf, np.nan, -np.inf
+    x = np.concatenate([rng.uniform(-2, 32, 9000), points, [np.nan, np.inf, -np.inf]])
+    expected = np.interp(x, points, values, **ends)
+    expected[np.isnan(x)] = np.nan  # also of one point
+    exact = ~np.isnan(expected) | np.isnan(x)  # NumPy has NaN beside some infinities
+    for f in (gg.interp, gg.function(gg.interp)):
+        with gg.GradientTape() as tape:
+            tape.watch(t := gg.asarray(x))
+            y = f(t, points, values, **ends)
+        np.testing.assert_allclose(y.numpy()[exact], expected[exact], 1e-12, 1e-12)
+        assert tape.gradient(y, t).shape == x.shape

@@ -151,7 +151,12 @@ def _searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
         raise ShapeError(f"searchsorted: x1 must be one-dimensional, its shape is {x1.shape}.")
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
-    return xp.lib.asarray(xp.lib.searchsorted(x1, xp.lib.asarray(x2), side=side, sorter=sorter))
+    x2 = xp.lib.asarray(x2)
+    if xp is NUMPY and x2.size >= MIDDLE and sorter is None:
+        out = kernels("search").searchsorted(x1, x2, side)
+        if out is not NotImplemented:
+            return out
+    return xp.lib.asarray(xp.lib.searchsorted(x1, x2, side=side, sorter=sorter))
 
 
 @saying_where

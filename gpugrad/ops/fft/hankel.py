@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.core.devices import put
+from gpugrad.core.devices import adopt
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError
 from gpugrad.ops._scipy import of_numbers
@@ -26,7 +26,7 @@ def _transform(name: str, a: Any, dln: float, mu: float, offset: float, bias: fl
     pulse[n // 2] = 1 / first[n // 2]
     kernel = getattr(scipy_fft(), name)(pulse, dln, mu, offset, bias) / last
     first, last, factors = (
-        tensor(put(v, a.device))
+        tensor(adopt(v, a.device))
         for v in (first, last, np.fft.rfft(np.roll(kernel[::-1], -(n // 2))))
     )
     spectrum = xp.rfft(a * first if bias else a)

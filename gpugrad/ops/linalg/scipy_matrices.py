@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.devices import default_device, put
+from gpugrad.core.devices import adopt, default_device
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError
@@ -191,7 +191,7 @@ def convolution_matrix(xp, a, /, n, mode="full"):
 
 def _constant(name: str, like: Callable[..., Any], example: str) -> Callable[..., Tensor]:
     def matrix(*args: Any, **keywords: Any) -> Tensor:
-        return tensor(put(getattr(NUMPY.linalg, name)(*args, **keywords), default_device()))
+        return tensor(adopt(getattr(NUMPY.linalg, name)(*args, **keywords), default_device()))
 
     matrix.__name__ = matrix.__qualname__ = name
     matrix.__doc__ = f"""SciPy's matrix of the name, with its arguments, on the default device.

@@ -83,6 +83,8 @@ EDITS: dict[str, dict[Any, Any]] = {
             "if np.isnan(self._y).any():": "if known(lambda: np.isnan(self._y).any()):",
             """                y_new[below_bounds] = self._fill_value_below
                 y_new[above_bounds] = self._fill_value_above""": """
+                if known(lambda: not (below_bounds.any() or above_bounds.any())):
+                    return y_new
                 y_new = y_new.reshape(len(x_new), -1)
                 low, high = self._fill_value_below, self._fill_value_above
                 y_new = np.where(below_bounds[:, None], low.astype(y_new.dtype), y_new)

@@ -1,7 +1,7 @@
 """Piecewise polynomials: SciPy's compiled `_ppoly` on Tensors.
 
-An interval is found on values; what follows is a gather of coefficients and a polynomial. Arrays
-that no tape, trace or vmap follows run SciPy's own code.
+An interval is found on values; what follows is a gather of coefficients and a polynomial. Bernstein
+polynomials that no tape, trace or vmap follows run SciPy's own code.
 """
 
 from __future__ import annotations
@@ -54,39 +54,26 @@ def _check_order(nu: int) -> None:
         raise ValueError("Order of derivative cannot be negative")
 
 
-def _run(name: str, dtype: Any, shape: Any, *args: Any) -> Any:
-    """SciPy's function of that name, which writes its result, if all arrays are plain."""
-    plain = plain_values(*args)
-    if plain is None:
-        return None
-    plain = [np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x for x in plain]
-    out = np.empty(shape, dtype)
-    getattr(_ppoly, name)(*plain, out)
-    return new_tensor(out)
-
-
 def evaluate(self: Any, x: Tensor, nu: int, extrapolate: Any) -> Tensor:
     """`PPoly._evaluate`."""
     c, at = _flat(self.c), self.x
     _check_order(nu)
-    done = _run("evaluate", c.dtype, (x.size, c.shape[2]), c, at, x, nu, bool(extrapolate))
-    if done is not None:
-        return done
-    i = interval(at, x)
-    parts = xp.take(c, i, axis=1)
-    y = horner([parts[j] for j in range(c.shape[0])], (x - at[i])[:, None], nu)
-    return NUMPY.where(within(at, x, extrapolate)[:, None], y, np.nan)
+    parts = (xp.real(c), xp.imag(c)) if c.dtype.kind == "c" else (c,)
+    y, *imag = (xp.piecewise_polynomial(part, at, x, order=nu) for part in parts)
+    y = xp.complex(y, *imag) if imag else y
+    if extrapolate or known(lambda: within(at, x, False).all()):
+        return y
+    return NUMPY.where(within(at, x, False)[:, None], y, np.nan)
 
 
 def evaluate_bernstein(self: Any, x: Tensor, nu: int, extrapolate: Any) -> Tensor:
     """`BPoly._evaluate`: sums of binomial terms; a derivative takes differences of coefficients."""
     c, at = _flat(self.c), self.x
     _check_order(nu)
-    done = _run(
-        "evaluate_bernstein", c.dtype, (x.size, c.shape[2]), c, at, x, nu, bool(extrapolate)
-    )
-    if done is not None:
-        return done
+    if plain := plain_values(c, at, x):
+        out = np.empty((x.size, c.shape[2]), c.dtype)
+        _ppoly.evaluate_bernstein(*map(np.ascontiguousarray, plain), nu, bool(extrapolate), out)
+        return new_tensor(out)
     i = interval(at, x)
     start, width = at[i], at[i + 1] - at[i]
     s, parts = ((x - start) / width)[:, None], xp.take(c, i, axis=1)

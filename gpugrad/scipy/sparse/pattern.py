@@ -15,7 +15,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.core.devices import Device, put
+from gpugrad.core.devices import Device, adopt
 from gpugrad.core.forking import cached_property
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
@@ -27,7 +27,7 @@ FORMATS = ("csr", "csc", "coo", "dia", "bsr")
 
 def on(array: Any, device: Device) -> Tensor:
     """A host array of integers as a constant on a device."""
-    return wrap(array if device.kind == "cpu" else put(array, device))
+    return wrap(adopt(array, device))
 
 
 def places(positions: Any, shape: tuple[int, ...]) -> Any:
