@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.interpolate as S
-from scipy.sparse.linalg import spsolve
+import scipy.sparse.linalg
 
 import gpugrad as gg
 from gpugrad.testing import check_grads
@@ -114,7 +114,7 @@ for method in METHODS.split():
     case(
         f"grid {method}",
         lambda M, a, b, v, p, m=method: M.RegularGridInterpolator(
-            (a, b), v, m, **({"solver": spsolve} if M is S and m in EXACT else {})
+            (a, b), v, m, **({"solver": scipy.sparse.linalg.spsolve} if M is S and m in EXACT else {})
         )(p),
         *grid, table, points,
     )  # fmt: skip
