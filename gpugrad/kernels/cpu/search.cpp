@@ -3,49 +3,78 @@
 #include "pool.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace {
 
 const long PIECE = 4096;  // points of a piece for a thread
 const int BLOCK = 16;     // points whose searches run side by side
+const int NEAR = 64;      // numbers behind the place of the point before that are searched first
 
 // Whether a number stands before `v`. A NaN is the last of all, as in NumPy.
 template <class T, bool RIGHT> inline bool is_below(T x, T v) {
   return RIGHT ? (x <= v) | (v != v) : (x < v) | ((v != v) & (x == x));
 }
 
-// How many of the sorted numbers stand before each of a block's points: one search without branches,
-// unless all of them have the place of the point before. Returns whether they have.
-template <class T, bool RIGHT> inline bool search(const T* x, int n, const T* v, int* at, int last) {
-  bool same = n > 0;
-  for (int b = 0; b < BLOCK; ++b) {
-    same &= (last == 0 || is_below<T, RIGHT>(x[std::max(last, 1) - 1], v[b])) &
-            (last == n || !is_below<T, RIGHT>(x[std::min(last, n - 1)], v[b]));
-    at[b] = 0;
+// Sorted numbers, and how many of them there are in a step of 1 if they are in equal steps.
+template <class T, bool RIGHT> struct Sorted {
+  const T* x;
+  int n;
+  double rate = 0;
+
+  Sorted(const T* x, long n) : x(x), n(n) {
+    while (n > 1 && !std::isfinite(x[n - 1])) --n;
+    if (n > 1 && x[n - 1] > x[0]) rate = (n - 1) / ((double)x[n - 1] - x[0]);
   }
-  if (same) {
-    for (int b = 0; b < BLOCK; ++b) at[b] = last;
-    return true;
+
+  bool is_behind(int at, T v) const { return (at == 0) | is_below<T, RIGHT>(x[std::max(at, 1) - 1], v); }
+  bool is_not_behind(int at, T v) const {
+    return (at >= n) | !is_below<T, RIGHT>(x[std::min(at, n - 1)], v);
   }
-  int left = n;
-  for (; left > 1; left -= left / 2)
-    for (int b = 0; b < BLOCK; ++b)
-      at[b] += -(int)is_below<T, RIGHT>(x[at[b] + left / 2 - 1], v[b]) & (left / 2);
-  for (int b = 0; b < BLOCK && n; ++b) at[b] += is_below<T, RIGHT>(x[at[b]], v[b]);
-  return false;
-}
+
+  // The places of a block's points, if they are those that equal steps would give.
+  bool guess(const T* v, int* at) const {
+    bool good = true;
+    for (int b = 0; b < BLOCK; ++b) {
+      const double step = ((double)v[b] - x[0]) * rate + 1;
+      const int k = (int)std::min(std::max(0.0, step), (double)n);  // 0 of a NaN
+      at[b] = k;
+      good &= is_behind(k, v[b]) & is_not_behind(k, v[b]);
+    }
+    return good;
+  }
+
+  // How many numbers stand before each of a block's points: a search of `count` ones without branches.
+  void search(const T* v, int* at, int from, int count) const {
+    std::fill(at, at + BLOCK, from);
+    for (; count > 1; count -= count / 2)
+      for (int b = 0; b < BLOCK; ++b)
+        at[b] += -(int)is_below<T, RIGHT>(x[at[b] + count / 2 - 1], v[b]) & (count / 2);
+    for (int b = 0; b < BLOCK && count; ++b) at[b] += is_below<T, RIGHT>(x[at[b]], v[b]);
+  }
+};
 
 // Calls each(first point, count, places, values, whether the places are one) for each block of the
 // points of a piece.
 template <class T, bool RIGHT, class Each>
 inline void walk(const T* x, long n, const T* v, long points, long piece, Each each) {
   const long high = std::min((piece + 1) * PIECE, points);
+  const Sorted<T, RIGHT> sorted(x, n);
   int at[BLOCK] = {};
   T some[BLOCK];
+  bool guesses = sorted.rate > 0;
   for (long i = piece * PIECE; i < high; i += BLOCK) {
-    const int count = std::min((long)BLOCK, high - i);
+    const int count = std::min((long)BLOCK, high - i), last = at[BLOCK - 1];
     for (int b = 0; b < BLOCK; ++b) some[b] = v[i + std::min(b, count - 1)];
-    const bool same = search<T, RIGHT>(x, n, some, at, at[BLOCK - 1]);
+    bool same = n > 0, near = n > 0;
+    for (int b = 0; b < BLOCK && n; ++b) {
+      const bool behind = sorted.is_behind(last, some[b]);
+      same &= behind & sorted.is_not_behind(last, some[b]);
+      near &= behind & sorted.is_not_behind(last + NEAR, some[b]);
+    }
+    if (same) std::fill(at, at + BLOCK, last);
+    else if (near) sorted.search(some, at, last, std::min(NEAR, (int)n - last));
+    else if (!guesses || !(guesses = sorted.guess(some, at))) sorted.search(some, at, 0, n);
     each(i, count, at, some, same);
   }
 }

@@ -148,7 +148,7 @@ def _reader() -> Reader:
         "least_squares": splines.least_squares,
         "periodic_coefficients": splines.periodic_coefficients,
         "on_host": _on_host,
-        "plain_linear": grids.plain_linear,
+        "linear": grids.linear,
         "splinef2d_points": on_values(np.transpose),
     }
     return Reader("scipy.interpolate", given, EDITS, replaced, **helpers)

@@ -134,7 +134,7 @@ EDITS: dict[str, dict[Any, Any]] = {
         },
         "RegularGridInterpolator": {
             '        if method == "linear":\n': """
-        result = plain_linear(self._grid, self._values, xi) if method == "linear" else None
+        result = linear(self, xi) if method == "linear" else None
         if result is not None:
             pass
         elif method == "linear":
@@ -152,6 +152,7 @@ EDITS: dict[str, dict[Any, Any]] = {
             _POINTWISE: """        self._legacy_pchip = method == 'pchip'
         return fold(self, first_values, xi, PchipInterpolator, make_interp_spline, k)
 """,
+            "xi = np.asarray(xi, dtype=float)": "xi = np.asarray(xi, dtype=float, order='F')",
             "out_of_bounds += x < grid[0]": "out_of_bounds = out_of_bounds | (x < grid[0])",
             "out_of_bounds += x > grid[-1]": "out_of_bounds = out_of_bounds | (x > grid[-1])",
         },

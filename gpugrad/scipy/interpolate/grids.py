@@ -10,6 +10,7 @@ import scipy.interpolate
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.scipy.calling import plain_values
 from gpugrad.scipy.interpolate import piecewise, splines
 from gpugrad.scipy.namespaces import NUMPY
@@ -42,15 +43,25 @@ def find_indices(grid: Any, xi: Tensor) -> tuple[list[Tensor], list[Tensor]]:
     return places, fractions
 
 
-def plain_linear(grid: Any, values: Tensor, xi: Tensor) -> Tensor | None:
-    """SciPy's own linear interpolation, if no tape, trace or vmap follows an array."""
-    if (plain := plain_values(values, xi, *grid)) is None:
+def linear(self: Any, xi: Tensor) -> Tensor | None:
+    """Linear interpolation without SciPy's loop over corners, or None.
+
+    A point's places among the points of the grid are coordinates of a spline of order 1. That does
+    not go on beyond the grid.
+    """
+    grid, values = self._grid, self._values
+    if xi.size < MIDDLE and (plain := plain_values(values, xi, *grid)) is not None:
+        values, xi, *grid = plain
+        made = scipy.interpolate.RegularGridInterpolator(
+            grid, values, bounds_error=False, fill_value=None
+        )
+        return NUMPY.asarray(made(xi))
+    goes_on = not self.bounds_error and self.fill_value is None
+    if goes_on or values.ndim != len(grid) or any(a.dtype != float for a in (values, xi, *grid)):
         return None
-    values, xi, *grid = plain
-    made = scipy.interpolate.RegularGridInterpolator(
-        grid, values, bounds_error=False, fill_value=None
-    )
-    return NUMPY.asarray(made(xi))
+    counts = [NUMPY.arange(points.shape[0], dtype=float) for points in grid]
+    places = [xp.interp(*arrays) for arrays in zip(xi.T, grid, counts, strict=True)]
+    return xp.spline_at(values, xp.stack(places, axis=0), order=1, mode="nearest")
 
 
 def fold(self: Any, first: Tensor, xi: Tensor, pchip: Any, spline: Any, k: int) -> Tensor:
