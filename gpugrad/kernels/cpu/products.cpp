@@ -218,6 +218,73 @@ long cut(Product& p) {
   return p.cuts * p.stack;
 }
 
+// ---- stacks of matrices that are too small for BLAS
+
+const long TINY = 4;  // columns and terms at most
+
+struct Tiny {
+  const Array *a, *b, *c;
+  long m, stack, each;
+  bool steady;  // each array's matrices are `steps` bytes apart
+  long steps[3];
+};
+
+// Bytes from matrix to matrix, if they are always the same.
+bool is_steady(const Array& x, const Array& out, long& step) {
+  long next = 0;
+  bool known = false;
+  for (int d = out.ndim - 3; d >= 0; --d) {
+    int own = d - (out.ndim - x.ndim);
+    if (out.shape[d] == 1) continue;
+    long stride = own >= 0 && x.shape[own] > 1 ? x.strides[own] : 0;
+    if (known && stride != next) return false;
+    if (!known) step = stride;
+    next = stride * out.shape[d], known = true;
+  }
+  return true;
+}
+
+template <class T, int K, int N> void tiny(void* state, long piece) {
+  const Tiny& p = *(Tiny*)state;
+  const Array& a = *p.a, &b = *p.b, &c = *p.c;
+  const long *as = (long*)a.strides + a.ndim - 2, *bs = (long*)b.strides + b.ndim - 2;
+  const long *cs = (long*)c.strides + c.ndim - 2;
+  const long end = (piece + 1) * p.each < p.stack ? (piece + 1) * p.each : p.stack;
+  for (long i = piece * p.each; i < end; ++i) {
+    const char* x = a.data + (p.steady ? i * p.steps[0] : offset(a, c, i));
+    const char* y = b.data + (p.steady ? i * p.steps[1] : offset(b, c, i));
+    char* z = c.data + (p.steady ? i * p.steps[2] : offset(c, c, i));
+    T right[K][N];
+    for (int k = 0; k < K; ++k)
+      for (int n = 0; n < N; ++n) right[k][n] = *(const T*)(y + k * bs[0] + n * bs[1]);
+    for (long m = 0; m < p.m; ++m, x += as[0], z += cs[0]) {
+      T sums[N] = {};
+      for (int k = 0; k < K; ++k) {
+        const T left = *(const T*)(x + k * as[1]);
+        for (int n = 0; n < N; ++n) sums[n] += left * right[k][n];
+      }
+      for (int n = 0; n < N; ++n) *(T*)(z + n * cs[1]) = sums[n];
+    }
+  }
+}
+
+template <class T> gpugrad_job tiny_of(long k, long n) {
+#define ROW(K) {tiny<T, K, 1>, tiny<T, K, 2>, tiny<T, K, 3>, tiny<T, K, 4>}
+  const gpugrad_job jobs[TINY][TINY] = {ROW(1), ROW(2), ROW(3), ROW(4)};
+#undef ROW
+  return jobs[k - 1][n - 1];
+}
+
+bool multiply_tiny(const Array& a, const Array& b, const Array& c, long stack, bool wide) {
+  const long m = c.shape[c.ndim - 2], n = c.shape[c.ndim - 1], k = a.shape[a.ndim - 1];
+  if (stack < 2 || m > TINY * TINY || n > TINY || k > TINY) return false;
+  Tiny p = {&a, &b, &c, m, stack, divided(stack, stack * m * n * k / PIECE + 1), true, {}};
+  const Array* arrays[] = {&a, &b, &c};
+  for (int i = 0; i < 3; ++i) p.steady &= is_steady(*arrays[i], c, p.steps[i]);
+  gpugrad_parallel(wide ? tiny_of<double>(k, n) : tiny_of<float>(k, n), &p, divided(stack, p.each));
+  return true;
+}
+
 }  // namespace
 
 extern "C" {
@@ -245,7 +312,9 @@ void gpugrad_exit_blas() { pthread_rwlock_unlock(&in_use); }
 // broadcast to those of c. Returns 1; 0 for what is
 // left to NumPy; or -1 if BLAS cannot read an array before it is copied.
 long gpugrad_multiply(const Array& a, const Array& b, const Array& c, long wide) {
-  long size = wide ? 8 : 4;
+  long size = wide ? 8 : 4, stack = 1;
+  for (int d = 0; d < c.ndim - 2; ++d) stack *= c.shape[d];
+  if (a.shape[a.ndim - 1] && multiply_tiny(a, b, c, stack, wide)) return 1;
   if (is_square_of(a, b)) return 0;
   Matrix cm;
   Product p = {&a, &b, &c};
@@ -253,8 +322,7 @@ long gpugrad_multiply(const Array& a, const Array& b, const Array& c, long wide)
   p.m = c.shape[c.ndim - 2], p.n = c.shape[c.ndim - 1], p.k = a.shape[a.ndim - 1];
   if (cm.transposed && p.m > 1 && p.n > 1) return 0;
   p.ldc = p.m == 1 ? p.n : c.strides[c.ndim - 2] / size;
-  p.stack = 1;
-  for (int d = 0; d < c.ndim - 2; ++d) p.stack *= c.shape[d];
+  p.stack = stack;
   if (!p.m || !p.n || !p.k || !p.stack || p.ldc < p.n) return 0;
   if (p.stack > 1 && b.ndim == 2 && a.ndim == c.ndim && !p.am.transposed &&
       is_tall(c, p.ldc, size)) {
