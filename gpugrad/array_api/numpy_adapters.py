@@ -16,7 +16,7 @@ from gpugrad.core import backend
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.views import arranged
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, GpugradError, ShapeError
 from gpugrad.ops.arrays import creation
 from gpugrad.ops.math.quantiles import OF_THE_SAMPLE
 
@@ -118,7 +118,10 @@ def _flags(a: Tensor, order: Any) -> Any:
 def _concatenate(arrays: Any, /, axis: Any = 0) -> Any:
     if axis is None:
         return TENSOR.concat([TENSOR.ravel(tensor(a)) for a in arrays], axis=0)
-    return public().concatenate(arrays, axis=axis)
+    try:
+        return TENSOR.concat(arrays, axis=axis)
+    except GpugradError:  # which names NumPy's function
+        return public().concatenate(arrays, axis=axis)
 
 
 def _in_one_axis(name: str, a: Any, v: Any, /, mode: Any) -> Any:

@@ -104,6 +104,22 @@ _ARRAYS = _TENSORS | {np.ndarray, np.float64, float, int, bool}
 _METADATA_TYPES = frozenset((int, float, bool, str, tuple, type(None), np.dtype))
 
 
+class _OfOperands:
+    """The plan of `einsum`, which takes a string and then any number of arrays."""
+
+    def __init__(self, ours: Any) -> None:
+        self.ours = ours
+        self.fitting: dict[Any, Any] = {}
+
+    def fits(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+        """Whether all operands are Tensors, and nothing is given by name."""
+        types = tuple(map(type, args))
+        fits = not keywords and types[:1] == (str,) and _TENSORS.issuperset(types[1:])
+        if fits:
+            self.fitting[types] = self.ours
+        return fits
+
+
 class _Plan:
     """A call that needs no binding: the arguments given mean the same to gpugrad's function.
 
@@ -119,7 +135,8 @@ class _Plan:
     ) -> None:
         self.ours, self.arrays, self.least = ours, arrays, least
         self.places, self.names = places, names
-        self.fitting: dict[Any, Any] = {}  # `ours`, by types of arguments and names of keywords
+        # `ours`, by types of arguments, of a list those of its elements, and names of keywords
+        self.fitting: dict[Any, Any] = {}
 
     def fits(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
         """Whether arrays are Tensors, or beside one, and the rest are arguments that both have."""
@@ -131,7 +148,7 @@ class _Plan:
             return False
         n = self.arrays
         is_list = n == 1 and types[0] in (list, tuple)
-        arrays = set(map(type, args[0])) if is_list else types[:n]
+        arrays = frozenset(map(type, args[0])) if is_list else types[:n]
         fits = (
             _ARRAYS.issuperset(arrays)
             and not _TENSORS.isdisjoint(arrays)
@@ -141,6 +158,8 @@ class _Plan:
         )
         if fits and not is_list:
             self.fitting[key] = self.ours
+        elif fits and not keywords:
+            self.fitting[arrays, *types[1:]] = self.ours
         return fits
 
 
@@ -159,7 +178,7 @@ def fitting(function: Any) -> dict[Any, Any]:
 
 
 @functools.cache
-def _plan(function: Any) -> _Plan | None:
+def _plan(function: Any) -> _Plan | _OfOperands | None:
     name, title = function.__name__, f"{function.__module__}.{function.__name__}"
     special = name in METADATA or name in _CONVERSIONS or name in _PRINTS or name in _IN_PLACE
     if special or title in LEAST_DTYPES:
@@ -169,6 +188,8 @@ def _plan(function: Any) -> _Plan | None:
         theirs, accepted = _signature(function), _signature(ours).parameters
     except (TypeError, ValueError):
         return None
+    if name == "einsum":
+        return _OfOperands(ours)
     arrays = sum(p.kind is p.POSITIONAL_ONLY for p in accepted.values())
     numpys = list(theirs.parameters.values())
     numpys = [p for p in numpys if p.kind is not p.VAR_KEYWORD]

@@ -369,7 +369,9 @@ def holds_tensor(value: Any) -> bool:
         return False
     if isinstance(value, Tensor) or hasattr(type(value), HOLDER):
         return True
-    return isinstance(value, (list, tuple)) and any(map(holds_tensor, value))
+    if not isinstance(value, (list, tuple)) or backend.SCALARS.issuperset(map(type, value)):
+        return False
+    return any(map(holds_tensor, value))
 
 
 def operand(x: Any, *others: Any) -> Tensor:

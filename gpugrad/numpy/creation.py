@@ -8,7 +8,7 @@ import numpy as np
 
 from gpugrad import ops  # noqa: F401  # the ops that creation of Tensors from Tensors calls
 from gpugrad.array_api.numpy_adapters import laid_out
-from gpugrad.core.backend import TENSOR, as_dtype, is_array
+from gpugrad.core.backend import SCALARS, TENSOR, as_dtype, is_array
 from gpugrad.core.devices import adopt, default_device, device
 from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, holds_tensor, wrap
@@ -80,12 +80,17 @@ def array(
         x = wrap(adopt(_of_numbers(object, dtype, order), _device(device)))
     if x.ndim < ndmin:
         x = TENSOR.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
-    return arranged(x, order)
+    return x if order == "K" else arranged(x, order)
+
+
+_NUMPY_READS = frozenset((np.ndarray, list, tuple, *SCALARS))
 
 
 def _is_foreign(value: Any) -> bool:
     """Whether NumPy cannot read an array, as one on a GPU."""
-    return type(value) is not np.ndarray and (is_array(value) or hasattr(value, "__dlpack__"))
+    if type(value) in _NUMPY_READS:
+        return False
+    return is_array(value) or hasattr(value, "__dlpack__")
 
 
 def _of_tensors(value: Any, dtype: Any, copy: bool | None, on: Any) -> Tensor:

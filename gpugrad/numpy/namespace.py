@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,14 +22,17 @@ def namespace(numpys: Any, *without: str) -> tuple[Callable[[str], Any], list[st
 
     Functions and ufuncs of NumPy become functions of Tensors. Its types and constants are its own.
     """
+    home = f"gpugrad.{numpys.__name__}"
     public = getattr(numpys, "__all__", None) or dir(numpys)
     names = sorted(n for n in public if not n.startswith("_") and n not in without)
 
     def look_up(name: str) -> Any:
         if name.startswith("_") or name in without or not hasattr(numpys, name):
-            message = f"gpugrad.{numpys.__name__} has no {name!r}."
-            raise MissingNameError(message, name, lambda: nearest(name, names))
-        return of_tensors(getattr(numpys, name))
+            raise MissingNameError(f"{home} has no {name!r}.", name, lambda: nearest(name, names))
+        value = of_tensors(getattr(numpys, name))
+        if home in sys.modules:
+            vars(sys.modules[home])[name] = value  # found without this function the next time
+        return value
 
     return look_up, names
 
@@ -38,6 +42,9 @@ def of_tensors(thing: Any) -> Any:
     if isinstance(thing, np.ufunc):
         return ufunc_of(thing)
     return thing if isinstance(thing, type) or not callable(thing) else _of_tensors(thing)
+
+
+_LISTS = (list, tuple)
 
 
 @functools.cache
@@ -50,7 +57,10 @@ def _of_tensors(thing: Any) -> Callable[..., Any]:
         if fits is None:
             fits = fitting(thing)
         if not keywords:  # most calls
-            ours = fits.get((*map(type, args),))
+            types = (*map(type, args),)
+            ours = fits.get(types)
+            if ours is None and types and types[0] in _LISTS:
+                ours = fits.get((frozenset(map(type, args[0])), *types[1:]))
             if ours is not None:
                 result = ours(*args)
                 if type(result) is Tensor:
