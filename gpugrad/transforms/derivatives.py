@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from gpugrad.autodiff.forward import ForwardAccumulator
-from gpugrad.autodiff.gradients import pack_tensors
+from gpugrad.autodiff.gradients import differentiate, pack_tensors
 from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.autodiff.upstream import zeros_for
@@ -46,6 +46,10 @@ def _sources(f: Function, n: int, structure: Any) -> tuple[Any, Any]:
     These are new, so that equal ones stay distinct. The function gets copies, which it may write
     to. In the place of a Module are its trainable Variables by name.
     """
+    if type(structure) is Tensor and is_inexact(structure.dtype):  # most
+        source = TENSOR.positive(structure)
+        number_any(source)
+        return copy(source), source
     if isinstance(structure, (list, tuple)) and numbers_only(structure):
         structure = tensor(structure)  # a list of plain numbers is one array, not a structure
     leaves = nest.flatten(structure)
@@ -76,6 +80,8 @@ def _source(leaf: Any, alone: bool) -> Any:
 
 def tensors_in(structure: Any) -> list[Tensor]:
     """The Tensors among the leaves."""
+    if isinstance(structure, Tensor):
+        return [structure]
     return [leaf for leaf in nest.flatten(structure) if isinstance(leaf, Tensor)]
 
 
@@ -109,6 +115,11 @@ def _scalar(y: Any, f: Function) -> Tensor:
         f"gradient of {_name(f)}: it must return one floating-point Tensor, it "
         f"returned {about}. For others see gg.vjp and gg.jacobian, for more results has_aux=True."
     )
+
+
+def _dense(g: Any, source: Tensor) -> Tensor:
+    """A gradient as a Tensor, which is None for an unconnected source or IndexedSlices."""
+    return g if type(g) is Tensor else zeros_for(source) if g is None else tensor(g)
 
 
 def _pair(y: Any, f: Function) -> Any:
@@ -151,13 +162,15 @@ def _value_and_grad(name: str, f: Function, argnums: Any, has_aux: bool) -> Func
     @functools.wraps(f)
     def with_grad(*args: Any, **keywords: Any) -> Any:
         arguments, wanted = split(f, args, argnums)
+        sources = tensors_in(wanted)
         with GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(tensors_in(wanted))
+            for source in sources:
+                tape.watch(source)
             y = f(*arguments, **keywords)
             value, aux = _pair(y, f) if has_aux else (y, None)
-        grads = tape.gradient(_scalar(value, f), tensors_in(wanted), unconnected_gradients="zero")
-        # IndexedSlices of a gathered argument become dense
-        g = pack_tensors(wanted, [tensor(grad) for grad in grads])
+        # tape.gradient checks its arguments first
+        grads = differentiate(tape, [_scalar(value, f)], [None], sources)
+        g = pack_tensors(wanted, list(map(_dense, grads, sources)))
         return (y, g) if not has_aux else ((value, aux), g)
 
     return saying_where(with_grad, name)

@@ -15,7 +15,9 @@ import numpy as np
 
 import gpugrad
 import gpugrad.numpy
+from gpugrad.core.devices import adopt, default_device
 from gpugrad.core.listening import recorders
+from gpugrad.core.tensor import wrap
 
 gg: Any = gpugrad
 Tensor = gpugrad.Tensor
@@ -307,6 +309,8 @@ def as_tensor(leaf: Any) -> Tensor:
         return leaf if kind is Tensor else leaf._tensor
     if kind is np.ndarray and leaf.dtype.kind in "fc":
         return gg.asarray(leaf)
+    if kind is float or kind is np.float64:
+        return wrap(adopt(np.array(leaf), default_device()))
     maker = Box.type_mappings.get(kind)
     if maker is not None and not isinstance(maker, type):  # a library's own function
         leaf = maker(leaf, None, None)

@@ -55,12 +55,15 @@ def _of_tensors(
     def of_tensors(*tensors: Any) -> Any:
         before = in_forward_mode.set(forward)
         try:
-            found.append(fun(pack(x, [ArrayBox(t) for t in tensors])))
+            result = fun(pack(x, [ArrayBox(t) for t in tensors]))
         finally:
             in_forward_mode.reset(before)
-        if not holds_box(found[-1]):
+        found.append(result)
+        if type(result) is ArrayBox:  # most
+            return [result._tensor]
+        if not holds_box(result):
             warnings.warn("Output seems independent of input.", GpugradWarning, stacklevel=4)
-        return [_as_result(leaf) for leaf in leaves_of(found[-1])]
+        return [_as_result(leaf) for leaf in leaves_of(result)]
 
     return tensors, of_tensors, found
 

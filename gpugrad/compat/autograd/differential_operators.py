@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as onp
+
 import gpugrad as gg
 import gpugrad.compat.autograd.numpy as np
 from gpugrad.compat.autograd.boxes import as_tensor, box, holds_box, leaves_of, map_leaves, pack
@@ -48,6 +50,8 @@ def value_and_grad(fun: Function, x: Any) -> Any:
 
 def _value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
     vjp, ans = _make_vjp(fun, x)
+    if type(ans) is onp.float64:  # most
+        return ans, vjp.of_sum()
     space = vspace(ans)
     if space.size != 1:
         raise TypeError(

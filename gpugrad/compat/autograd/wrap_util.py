@@ -45,13 +45,15 @@ def unary_to_nary(unary_operator: Function) -> Function:
             "    same arguments as {fun} but returns the {op}.\n    "
         )
 
+        fun_name, fun_doc = get_name(fun), get_doc(fun)
+
         @wraps(fun, title, text, op=name, argnum=argnum)
         def nary_f(*args: Any, **kwargs: Any) -> Any:
-            @wraps(fun)
             def unary_f(x: Any) -> Any:
                 values = [(argnum, x)] if isinstance(argnum, int) else zip(argnum, x, strict=True)
                 return fun(*subvals(args, values), **kwargs)
 
+            unary_f.__name__, unary_f.__doc__ = fun_name, fun_doc
             x = args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in argnum)
             return unary_operator(unary_f, x, *more, **keywords)
 

@@ -112,7 +112,7 @@ def _check(name, x, at, rows, pieces):
 def _by_points(xp, g, c, x, at, order):
     """The gradient by points of a sum of `g` times the polynomials."""
     slopes = xp.piecewise_polynomial(c, x, at, order=order + 1)
-    return xp.astype(xp.sum(g * slopes, axis=1), at.dtype)
+    return xp.astype(xp.sum(xp.masked_multiply(g, slopes), axis=1), at.dtype)
 
 
 def _by_breakpoints(xp, g, c, x, at, order):
