@@ -14,6 +14,7 @@ import numpy as np
 from gpugrad import errors
 from gpugrad.core import environment, settings
 from gpugrad.core.backend import ARRAYS, BFLOAT16, READINGS, SCALARS, cupy, innermost_array
+from gpugrad.core.float_errors import no_errors
 from gpugrad.core.index_checks import raise_late
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradWarning
 
@@ -215,7 +216,7 @@ def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
     """A context for formulas on `array`: its GPU, or no inf and nan warnings from NumPy."""
     array = innermost_array(array)
     if isinstance(array, (np.ndarray, np.generic)):
-        return np.errstate(all="ignore")
+        return no_errors()
     return array.device if gpu_count() > 1 else _HERE  # to make a GPU current takes a call
 
 

@@ -1,4 +1,4 @@
-"""NumPy's error states: `no_overflow` is `np.errstate(over="ignore")`."""
+"""NumPy's error states: `no_overflow` is `np.errstate(over="ignore")`, `no_errors` ``all=``."""
 
 import threading
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpugrad.core import float_errors
-from gpugrad.core.float_errors import no_overflow
+from gpugrad.core.float_errors import no_errors, no_overflow
 
 LARGE = np.full(3, 1e30, np.float32)
 
@@ -40,7 +40,21 @@ def test_a_thread_has_a_state_of_its_own():
     assert seen == ["warn"]
 
 
+@pytest.mark.parametrize("state", ["raise", "warn"])
+def test_no_errors_ignores_all_of_them_and_restores_the_state(state):
+    with np.errstate(all=state):
+        outer = np.geterr()
+        for _ in range(2):
+            with no_errors():
+                assert set(np.geterr().values()) == {"ignore"}
+                np.subtract(np.inf, np.inf)
+                with no_overflow():
+                    assert set(np.geterr().values()) == {"ignore"}
+            assert np.geterr() == outer
+
+
 def test_a_numpy_with_other_states_gets_its_own_errstate():
-    """What `no_overflow` is where NumPy's private names are others."""
     fast = float_errors.MODES is not None
-    assert (no_overflow is float_errors._NoOverflow) is fast
+    for block in (no_overflow, no_errors):
+        assert isinstance(block(), float_errors._Ignored) is fast
+        assert isinstance(block(), np.errstate) is not fast
