@@ -8,6 +8,7 @@ from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.registry.rules import conjugate
 
 
 def check_axis(name, axis, shape):
@@ -122,6 +123,22 @@ def expand(xp, g, x_shape, axis, keepdims):
         return g
     axes = all_axes(len(x_shape), axis)
     return xp.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(x_shape)))
+
+
+def tangent_by(rule):
+    """The tangent of a reduction by the rule of its gradient ``(xp, g, out, x, ...)``.
+
+    Each element takes part in one result, so the rule multiplies by a slope what it gets for each
+    element, and the tangent is the sum of the products.
+    """
+
+    def sum_of_products(xp, t, out, *args, axis, keepdims):
+        part = rule(xp, conjugate(xp, t), out, *args, axis=axis, keepdims=keepdims)
+        if part.dtype.kind == "c":
+            part = xp.conj(part) if out.dtype.kind == "c" else xp.real(part)
+        return xp.sum(part, axis=axis, keepdims=keepdims)
+
+    return sum_of_products
 
 
 def reducing(name):

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import ArgumentError, AxisError, NoGradientError, ShapeError
-from gpugrad.ops._axes import expand
+from gpugrad.ops._axes import expand, tangent_by
 from gpugrad.ops._roots import root_of_powers
 from gpugrad.ops.linalg.common import as_inexact
 from gpugrad.registry.record import op
@@ -30,6 +30,13 @@ def _vector_norm_by(multiply, xp, g, out, x, axis, keepdims, ord):
     return multiply(g, xp.masked_multiply(unit, xp.masked_divide(size, out) ** (ord - 1)))
 
 
+def _tangent(xp, t, out, x, axis, keepdims, ord):
+    def rule(xp, g, out, x, axis, keepdims):
+        return _vector_norm_by(xp.masked_multiply, xp, g, out, x, axis, keepdims, ord)
+
+    return tangent_by(rule)(xp, t, out, x, axis=axis, keepdims=keepdims)
+
+
 def _rule(multiply):
     def vjp(xp, g, out, x, axis, keepdims, ord):
         return _vector_norm_by(getattr(xp, multiply), xp, g, out, x, axis, keepdims, ord)
@@ -40,6 +47,7 @@ def _rule(multiply):
 @op(
     [_rule("multiply")],
     masked=[_rule("masked_multiply")],
+    jvp=[_tangent],
     kinds="fc",
     batch="axis",
     ref="numpy.linalg.vector_norm",

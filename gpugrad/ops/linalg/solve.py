@@ -178,8 +178,19 @@ def _solve_vjp(xp, g, out, x1, x2_shape):
     return xp.sum_to(-_outer(xp, y, x), x1.shape), _for_b(xp, y, x2_shape)
 
 
+def _solve_by_matrix(xp, t, out, x1, x2_shape):
+    is_vector = len(x2_shape) == 1
+    x = xp.solve(x1, -xp.matmul(t, _columns(xp, out, is_vector)))
+    return xp.getitem(x, index=(Ellipsis, 0)) if is_vector else x
+
+
+def _solve_by_sides(xp, t, x1, x2_shape):
+    return xp.solve(x1, t)
+
+
 @op(
     vjp=_solve_vjp,
+    jvp=[_solve_by_matrix, _solve_by_sides],
     cpu=lapack.solve,
     large=lapack.LEAST_SIZE,
     kinds="fc",
@@ -223,6 +234,7 @@ def _inv_vjp(xp, g, out):
 
 @square_op(
     [_inv_vjp],
+    jvp=[lambda xp, t, out: -xp.matmul(xp.matmul(out, t), out)],
     ref="numpy.linalg.inv",
     errors=[([np.ones((2, 2))], {}, SingularMatrixError, "[Ss]ingular")],
 )

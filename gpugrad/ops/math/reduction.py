@@ -24,6 +24,7 @@ from gpugrad.ops._axes import (
     per_count,
     reduced,
     reducing,
+    tangent_by,
 )
 from gpugrad.ops._roots import root_of_powers
 from gpugrad.ops.arrays import moves_in_c
@@ -111,7 +112,14 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
     return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, x_dtype)
 
 
-@op([_prod_vjp], batch=reducing("prod"), **_TOTALS, captures=True, mixed="float32")
+def _prod_jvp(xp, t, out, x, axis, dtype, keepdims):
+    def rule(xp, g, out, x, axis, keepdims):
+        return _prod_vjp(xp, g, x, axis, dtype, keepdims)
+
+    return tangent_by(rule)(xp, t, out, x, axis=axis, keepdims=keepdims)
+
+
+@op([_prod_vjp], jvp=[_prod_jvp], batch=reducing("prod"), **_TOTALS, captures=True, mixed="float32")
 def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes; 1 if there are no elements. Gradients are exact next to zeros.
 
@@ -246,6 +254,13 @@ def _std_rule(multiply):
     return vjp
 
 
+def _std_jvp(xp, t, out, x, axis, correction, keepdims, ddof):
+    def rule(xp, g, out, x, axis, keepdims):
+        return _std_rule("masked_multiply")(xp, g, out, x, axis, correction, keepdims, ddof)
+
+    return tangent_by(rule)(xp, t, out, x, axis=axis, keepdims=keepdims)
+
+
 def _std_opens(x, axis, correction, keepdims, ddof):
     return "kernels" if _freedom(x.shape, axis, correction, ddof) else None
 
@@ -256,6 +271,7 @@ std = _spread(
     "Standard deviation along axes: square root of `var`, with gradient 0 where it is 0",
     vjp=[_std_rule("multiply")],
     masked=[_std_rule("masked_multiply")],
+    jvp=[_std_jvp],
     kinds="fc",
     batch=reducing("std"),
     captures=True,
@@ -293,6 +309,11 @@ def _extreme(name, which, result):
     {result}
     """
     more = {"kinds": "fci", "samples": _EVERY, "errors": EMPTY, "batch": reducing(name)}
+    more["jvp"] = [
+        lambda xp, t, out, x, axis, keepdims: tangent_by(_extreme_vjp)(
+            xp, t, out, x, axis=axis, keepdims=keepdims
+        )
+    ]
     return op([_extreme_vjp], name=name, captures=True, reduces=name, **more)(extreme)
 
 
@@ -311,6 +332,10 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
         d = large.kernels("rows").logsumexp_grad(g, x, out, axis)
         if d is not NotImplemented:
             return d
+    return _logsumexp_rule(xp, g, out, x, axis, keepdims)
+
+
+def _logsumexp_rule(xp, g, out, x, axis, keepdims):
     d = xp.exp(x - expand(xp, out, x.shape, axis, keepdims))
     d = xp.conj(d) if d.dtype.kind == "c" else d
     return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
@@ -318,6 +343,11 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
 
 @op(
     [_logsumexp_vjp],
+    jvp=[
+        lambda xp, t, out, x, axis, keepdims: tangent_by(_logsumexp_rule)(
+            xp, t, out, x, axis=axis, keepdims=keepdims
+        )
+    ],
     kinds="fc",
     ref="scipy.special.logsumexp",
     errors=NO_AXIS,

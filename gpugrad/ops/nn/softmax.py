@@ -67,6 +67,7 @@ def _softmax_masked(xp, g, out, axis):
 @_of_scores(
     vjp=[lambda xp, g, out, axis: xp.softmax_grad(g, out, axis=axis)],
     masked=[_softmax_masked],
+    jvp=[lambda xp, t, out, axis: xp.softmax_grad(xp.where(out == 0, 0, t), out, axis=axis)],
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
     cuda=kernels.softmax,
     cpu=rows.softmax,
@@ -114,6 +115,10 @@ def softmax_grad(xp, g, out, /, axis=-1):
     return d
 
 
+def _log_softmax_jvp(xp, t, out, axis):
+    return t - xp.sum(xp.masked_multiply(t, xp.exp(out)), axis=axis, keepdims=True)
+
+
 def _log_softmax_masked(xp, g, out, axis):
     return g - xp.masked_multiply(xp.sum(g, axis=axis, keepdims=True), xp.exp(out))
 
@@ -121,6 +126,7 @@ def _log_softmax_masked(xp, g, out, axis):
 @_of_scores(
     vjp=[lambda xp, g, out, axis: xp.log_softmax_grad(g, out, axis=axis)],
     masked=[_log_softmax_masked],
+    jvp=[_log_softmax_jvp],
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
     cuda=kernels.log_softmax,
     cpu=rows.log_softmax,
