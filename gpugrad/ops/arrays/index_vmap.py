@@ -13,11 +13,15 @@ from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import ArgumentError
 
+_NUMBERS = frozenset((int, bool, np.int64, np.bool_))
+
 
 def array_of(part):
     """A list in an index as an array."""
-    part = [v._data if isinstance(v, Tensor) else v for v in part]
-    batched = next((v for v in part if type(v) is Batched), None)
+    batched = None
+    if not _NUMBERS.issuperset(map(type, part)):
+        part = [v._data if isinstance(v, Tensor) else v for v in part]
+        batched = next((v for v in part if type(v) is Batched), None)
     if batched is not None:
         like = innermost_array(batched)
         return BATCHED.stack(

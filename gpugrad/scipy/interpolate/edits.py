@@ -196,7 +196,13 @@ EDITS: dict[str, dict[Any, Any]] = {
     },
     "scipy.interpolate._polyint": {
         "KroghInterpolator": {
-            "and xi[k-s] == xi[k]:": "and (s == 0 or known(lambda: xi[k-s] == xi[k])):"
+            "        c = np.zeros((self.n+1, self.r), dtype=self.dtype)\n": """
+        if known(lambda: np.unique(xi).size == self.n):
+            self.c = divided_differences(xi, self.yi)
+            return
+        c = np.zeros((self.n+1, self.r), dtype=self.dtype)
+""",
+            "and xi[k-s] == xi[k]:": "and (s == 0 or known(lambda: xi[k-s] == xi[k])):",
         },
         "BarycentricInterpolator": {
             """            self.wi = np.zeros(self.n)
@@ -215,7 +221,12 @@ EDITS: dict[str, dict[Any, Any]] = {
             self.wi = 1.0 / prod"""
         },
     },
-    "scipy.interpolate._rbfinterp_xp": {"xp.linalg.vector_norm(": "squared_norms("},
+    "scipy.interpolate._rbfinterp_xp": {
+        "xp.linalg.vector_norm(x[None, :, :] - x[:, None, :], axis=-1)": "squared_distances(x, x)",
+        """xp.linalg.vector_norm(
+                    xeps[:, None, :] - yeps[None, :, :], axis=-1
+                )""": "squared_distances(xeps, yeps)",
+    },
     "scipy.interpolate._rbfinterp": {
         """        if not is_numpy(xp):
                 raise NotImplementedError""": """        if False:

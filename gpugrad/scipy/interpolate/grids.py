@@ -90,12 +90,12 @@ def fold(self: Any, first: Tensor, xi: Tensor, pchip: Any, spline: Any, k: int) 
     return first
 
 
-def squared_norms(x: Tensor, axis: int) -> Tensor:
-    """Squares of distances, of which the radial functions here are functions.
+def squared_distances(x: Tensor, y: Tensor) -> Tensor:
+    """Squares of the distances of all pairs, of which the radial functions here are functions.
 
     A distance has no derivative at 0, but most of these functions have.
     """
-    return NUMPY.sum(x * x, axis=axis)
+    return xp.pair_sums(x, y, term="squares")
 
 
 def _nonzero(formula: Any) -> Any:
@@ -131,6 +131,15 @@ def barycentric(self: Any, x: Tensor) -> Tensor:
     total = own + to_node * NUMPY.sum(weights, axis=1)[:, None]
     rise = NUMPY.matmul(weights, self.yi) - NUMPY.sum(weights, axis=1)[:, None] * start
     return start + to_node * rise / total
+
+
+def divided_differences(x: Tensor, y: Tensor) -> Tensor:
+    """The coefficients of Newton's polynomial through points, with a row of zeros behind them."""
+    rows, differences = [y[0]], y
+    for k in range(1, x.shape[0]):
+        differences = NUMPY.diff(differences, axis=0) / (x[k:] - x[:-k])[:, None]
+        rows.append(differences[0])
+    return NUMPY.stack([*rows, 0.0 * y[0]])
 
 
 def barycentric_weights(xi: Tensor, scale: Any, order: Any) -> Tensor:

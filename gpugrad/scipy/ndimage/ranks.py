@@ -13,6 +13,7 @@ import numpy as np
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradWarning
+from gpugrad.scipy.calling import plain_values
 from gpugrad.scipy.ndimage import common
 from gpugrad.scipy.ndimage.common import as_scipy, by_axis
 
@@ -127,6 +128,10 @@ def _extreme(
     if structure is None:
         rank = 0 if least else int(of.sum()) - 1
         return _of_windows(rank, x, of, mode, cval, origin, axes)
+    if of.any() and isinstance(mode, str) and _is_flat(structure):
+        x = _extreme(least, x, None, of, None, dtype, mode, cval, origin, axes)
+        height = xp.getitem(structure, index=(0,) * structure.ndim)
+        return x - height if least else x + height
     wide, whole = _wide(x, of, mode, cval, origin, axes)
     parts = []
     for place in np.argwhere(whole):
@@ -134,6 +139,12 @@ def _extreme(
         part, height = xp.getitem(wide, index=index), structure[tuple(place[list(axes)].tolist())]
         parts.append(part - height if least else part + height)
     return functools.reduce(xp.minimum if least else xp.maximum, parts) if x.size and parts else x
+
+
+def _is_flat(structure: Any) -> bool:
+    """Whether all elements are one number, which nothing follows."""
+    plain = plain_values(structure)
+    return plain is not None and np.ptp(plain[0]) == 0
 
 
 @_of_order
