@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.array_api.numpy_calls import write_out
 from gpugrad.array_api.writes import begin_write
-from gpugrad.core.backend import NUMPY, as_dtype
+from gpugrad.core.backend import NUMPY, as_dtype, is_inexact
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
@@ -114,11 +114,11 @@ INTEGERS = "?bBhHiIlLqQ"
 
 
 def is_plain(args: Sequence[Any]) -> bool:
-    """Whether all Tensors are NumPy arrays that no tape, trace or vmap follows."""
-    if threads.stack:
-        return False
+    """Whether all Tensors are NumPy arrays that no tape, trace or vmap follows, as no integers."""
     tensors = [x for v in args for x in (v if type(v) in (list, tuple) else (v,))]
     tensors = [x for x in tensors if isinstance(x, Tensor)]
+    if threads.stack and any(is_inexact(x.dtype) for x in tensors):
+        return False
     return all(type(x._data) is np.ndarray for x in tensors)
 
 

@@ -18,6 +18,7 @@ from gpugrad.scipy.ndimage import common
 from gpugrad.scipy.ndimage.common import as_scipy, by_axis
 
 _of_order = functools.partial(as_scipy, order=True)
+_of_integers = functools.partial(_of_order, direct=common.INTEGERS)
 _of_rank = functools.partial(_of_order, direct=common.INTEGERS + "fd")
 
 
@@ -70,7 +71,7 @@ def _footprint(size: Any, footprint: Any, structure: Any, n: int) -> Any:
         plain = footprint.numpy() if isinstance(footprint, Tensor) else footprint
         return np.asarray(plain, dtype=bool)
     if structure is not None:
-        return np.ones(structure.shape, bool)
+        return np.ones(np.shape(structure), bool)
     if size is None:
         raise RuntimeError("no footprint or filter size provided")
     return np.ones([int(s) for s in common.sequence(size, n)], bool)
@@ -111,6 +112,7 @@ def _extreme(
     axes: Any,
 ) -> Tensor:
     """The minimum of windows minus the structure, or the maximum of windows plus it."""
+    flat = _is_flat(structure)
     structure = None if structure is None else common.array(structure, x)
     axes = common.check_axes(axes, x.ndim)
     of = _footprint(size, footprint, structure, len(axes))
@@ -128,7 +130,9 @@ def _extreme(
     if structure is None:
         rank = 0 if least else int(of.sum()) - 1
         return _of_windows(rank, x, of, mode, cval, origin, axes)
-    if of.any() and isinstance(mode, str) and _is_flat(structure):
+    if x.dtype.kind in "biu":  # a sum may be beyond the dtype: SciPy has doubles until the end
+        x = xp.astype(x, common.DOUBLE)
+    if of.any() and isinstance(mode, str) and flat:
         x = _extreme(least, x, None, of, None, dtype, mode, cval, origin, axes)
         height = xp.getitem(structure, index=(0,) * structure.ndim)
         return x - height if least else x + height
@@ -138,13 +142,15 @@ def _extreme(
         index = tuple(slice(t, t + n) for t, n in zip(place.tolist(), x.shape, strict=True))
         part, height = xp.getitem(wide, index=index), structure[tuple(place[list(axes)].tolist())]
         parts.append(part - height if least else part + height)
-    return functools.reduce(xp.minimum if least else xp.maximum, parts) if x.size and parts else x
+    if x.size and parts:
+        x = functools.reduce(xp.minimum if least else xp.maximum, parts)
+    return x
 
 
 def _is_flat(structure: Any) -> bool:
     """Whether all elements are one number, which nothing follows."""
-    plain = plain_values(structure)
-    return plain is not None and np.ptp(plain[0]) == 0
+    plain = None if structure is None else plain_values(structure)
+    return plain is not None and np.size(plain[0]) > 0 and np.ptp(plain[0]) == 0
 
 
 @_of_order
@@ -233,7 +239,7 @@ def _refuse_nothing(size: Any, footprint: Any, structure: Any) -> None:
         raise ValueError("size, footprint, or structure must be specified")
 
 
-@_of_order
+@_of_integers
 def grey_erosion(input, size, footprint, structure, output, mode, cval, origin, axes):
     """The minimum of each window minus `structure`; differentiable by both.
 
@@ -244,7 +250,7 @@ def grey_erosion(input, size, footprint, structure, output, mode, cval, origin, 
     return _extreme(True, input, size, footprint, structure, output, mode, cval, origin, axes)
 
 
-@_of_order
+@_of_integers
 def grey_dilation(input, size, footprint, structure, output, mode, cval, origin, axes):
     """The maximum of each reflected window plus `structure`; differentiable by both.
 
@@ -253,7 +259,7 @@ def grey_dilation(input, size, footprint, structure, output, mode, cval, origin,
     """
     _refuse_nothing(size, footprint, structure)
     axes = common.check_axes(axes, input.ndim)
-    if structure is not None:
+    if structure is not None and not _is_flat(structure):
         structure = common.array(structure, input)
         structure = xp.flip(structure, axis=tuple(range(structure.ndim)))
     of = _footprint(None if footprint is not None else size, footprint, structure, len(axes))
@@ -265,7 +271,7 @@ def grey_dilation(input, size, footprint, structure, output, mode, cval, origin,
     return _extreme(False, input, size, footprint, structure, output, mode, cval, origins, axes)
 
 
-@_of_order
+@_of_integers
 def grey_opening(input, output, **window):
     """The dilation of the erosion: peaks narrower than the window go.
 
@@ -275,7 +281,7 @@ def grey_opening(input, output, **window):
     return grey_dilation(grey_erosion(input, **window), output=output, **window)
 
 
-@_of_order
+@_of_integers
 def grey_closing(input, output, **window):
     """The erosion of the dilation: valleys narrower than the window go.
 
@@ -314,7 +320,7 @@ def _minus(a: Tensor, b: Tensor) -> Tensor:
     return xp.logical_xor(a, b) if a.dtype.kind == b.dtype.kind == "b" else a - b
 
 
-@_of_order
+@_of_integers
 def white_tophat(input, **window):
     """The input minus its opening: the peaks narrower than the window.
 
@@ -324,7 +330,7 @@ def white_tophat(input, **window):
     return _minus(input, grey_opening(input, **window))
 
 
-@_of_order
+@_of_integers
 def black_tophat(input, **window):
     """The closing minus the input: the valleys narrower than the window.
 
