@@ -99,6 +99,8 @@ def as_scipy(
         result = formula(**given)
         if result.dtype.kind == "c" and kind.kind != "c":
             result = xp.real(result)
+        if kind.kind == "b" and result.dtype.kind == "f":
+            result = xp.trunc(result)  # as C casts it
         result = xp.astype(result, kind) if result.dtype != kind else result
         if is_dtype(output):  # a new array in row-major order, as SciPy returns
             return arranged(result, "C", copy=result is x)
