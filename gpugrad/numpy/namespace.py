@@ -30,8 +30,9 @@ def namespace(numpys: Any, *without: str) -> tuple[Callable[[str], Any], list[st
         if name.startswith("_") or name in without or not hasattr(numpys, name):
             raise MissingNameError(f"{home} has no {name!r}.", name, lambda: nearest(name, names))
         value = of_tensors(getattr(numpys, name))
-        if home in sys.modules:
-            vars(sys.modules[home])[name] = value  # found without this function the next time
+        module = vars(sys.modules[home]) if home in sys.modules else {}
+        if module.get("__getattr__") is look_up:
+            module[name] = value  # found without this function the next time
         return value
 
     return look_up, names

@@ -233,6 +233,8 @@ def _run(op: Any, call: str, compares: bool) -> list[str]:
     tests = ["kind is ndarray"]
     for n in op.arrays:
         narrow = "" if op.native_half else _is_not(n, "eE")
+        if narrow and op.widens:
+            narrow = f"{n}_.dtype.char in 'fdFDlq?'"
         others = [f"{n}_ is None"] * (n in op.optional)
         others += [f"type({n}_) in SCALARS"] * (n != first and op.kind == "composite")
         if n == first and len(op.arrays) > 1 and op.kind == "composite":  # it may be a number

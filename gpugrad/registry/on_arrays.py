@@ -39,8 +39,8 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
         launcher = _loop_in_c(op) if op.cpu is True else functools.partial(op.cpu, xp)
         small = function if op.is_library_function else formula
         function = _kernel_first(launcher, formula, op.large, small, size)
-        widens = op.native_half or op.is_library_function
-        function = function if widens else through_float32(function, op.values)
+        if not (op.native_half or op.is_library_function):
+            function = through_float32(function, op.values, op.widens)
     if xp is not NUMPY and devices.gpu_count() > 1:
         function = _on_one_gpu(op.name, function)
     return function
@@ -114,11 +114,33 @@ _NEVER_HALF = frozenset((*SCALARS, type(None), str))
 _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 
 
-def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) -> Callable[..., Any]:
+_EXACT = frozenset("fdFDlq?")
+"""Dtypes, by their letters, in which formulas compute as they are written."""
+_WRAPPING = frozenset("bBhHiILQ")
+"""Integers whose differences and sums would wrap around in a formula: 3 - 5 is 254 in uint8."""
+
+
+def widened(x: Any) -> Any:
+    """An array of integers that would wrap around as int64, or float64; anything else as it is."""
+    if type(x) is np.ndarray and x.dtype.char in _EXACT:  # most
+        return x
+    if isinstance(x, (list, tuple)):
+        return [widened(v) for v in x]
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or dtype.char not in _WRAPPING:
+        return x
+    is_long = dtype.char in "LQ" and type(x) is np.ndarray
+    return x.astype(float if is_long and x.size and x.max() >> 63 else np.int64)
+
+
+def through_float32(
+    function: Callable[..., Any], values: Sequence[int] = (), widens: bool = False
+) -> Callable[..., Any]:
     """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
 
     All ops do so except those with ``native_half``. The arguments at the positions `values` are not
-    indices: with ints of 16 bits, which a 16-bit float cannot hold, the result stays float32.
+    indices: with ints of 16 bits, which a 16-bit float cannot hold, the result stays float32. If it
+    `widens`, a function that makes floats of integers gets integers that do not wrap around.
     """
 
     def half(x: Any) -> bool:
@@ -146,15 +168,26 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
 
     ndarray = np.ndarray
 
+    def wraps(x: Any) -> bool:
+        if isinstance(x, (list, tuple)):
+            return any(map(wraps, x))
+        dtype = getattr(x, "dtype", None)
+        return dtype is not None and dtype.char in _WRAPPING
+
     def rounded_once(*args: Any, **params: Any) -> Any:
         for a in args:
             if type(a) is ndarray:
-                if a.itemsize == 2 and a.dtype.char in "eE":
+                if a.dtype.char not in _EXACT:
                     break
-            elif type(a) not in _NEVER_HALF and half(a):
+            elif type(a) not in _NEVER_HALF and (half(a) or (widens and wraps(a))):
                 break
         else:
             return function(*args, **params)
+        if not half(args):
+            result = function(*args, **params)
+            if widens and wraps(args) and _are_floats(result):
+                return function(*map(widened, args), **params)
+            return result
         floats = {d for d in dtypes(args) if d is not None and d.kind in "fcV"}
         result = function(*(widen(a) for a in args), **params)
         if len(floats) > 1 or not dtypes(args[i] for i in values if i < len(args)).isdisjoint(
@@ -164,6 +197,11 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
         return narrow(result, floats.pop())
 
     return rounded_once
+
+
+def _are_floats(result: Any) -> bool:
+    first = result[0] if isinstance(result, tuple) else result
+    return getattr(getattr(first, "dtype", None), "kind", "") in "fc"
 
 
 def beside_number(function: Callable[..., Any], x: Any, y: Any) -> Any:

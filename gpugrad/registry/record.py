@@ -156,7 +156,17 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     def body(self, xp: Reading) -> Callable[..., Any]:
         """The forward in one reading, which computes with 16-bit floats in float32."""
         function = functools.partial(self.forward, xp)
-        return function if self.native_half else through_float32(function, self.values)
+        if self.native_half:
+            return function
+        return through_float32(function, self.values, self.widens)
+
+    @property
+    def widens(self) -> bool:
+        """Whether small integers become int64, lest they wrap around in the formula.
+
+        Results of elementwise ops have the dtypes of NumPy's ufuncs, and special functions SciPy's.
+        """
+        return self.kind != "elementwise" and not self.home.startswith("gpugrad.ops.special")
 
     def bare(self, xp: Reading) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.arguments import check_numbers
-from gpugrad.core.backend import NUMPY, SCALARS
+from gpugrad.core.backend import NUMPY, SCALARS, is_inexact
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu.large import MIDDLE
@@ -230,6 +230,7 @@ def interp(xp, x, points, values, /, left=None, right=None, period=None):
         some = x.reshape(-1)[:64]
         if x.size < MIDDLE or (some[1:] >= some[:-1]).all():  # it guesses well where they ascend
             return np.asarray(np.interp(x, points, values, left, right))
+    points, values = (v if is_inexact(v.dtype) else xp.astype(v, float) for v in (points, values))
     if period is not None:
         x, points, values = _sorted_period(xp, x, points, values, period)
         left = right = None

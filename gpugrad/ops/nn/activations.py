@@ -10,6 +10,7 @@ from gpugrad.kernels.cpu.large import FEW, PLAIN
 from gpugrad.ops._blocks import in_blocks
 from gpugrad.ops._slopes import ONE, of_result, slope_of_any, slope_of_many, smallest
 from gpugrad.ops.special.common import horner
+from gpugrad.registry.on_arrays import widened
 from gpugrad.registry.record import elementwise
 from gpugrad.registry.rules import conjugate
 
@@ -148,7 +149,7 @@ def plain_softplus(xp, x):
 
 log_sigmoid = _smooth(
     "log_sigmoid(x)",
-    forward=lambda xp, x: -plain_softplus(xp, -x),
+    forward=lambda xp, x: -plain_softplus(xp, -widened(x)),
     d=[lambda xp, out: -xp.expm1(out)],  # 1 - sigmoid(x)
     ref=lambda x: -np.log1p(np.exp(-x)),
     doc="Logarithm of the sigmoid of `x`, exact where the sigmoid itself would be 0 or 1.",
@@ -245,7 +246,7 @@ squared_relu = _cheap(
 
 hardsigmoid = _cheap(
     "hardsigmoid(x)",
-    forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
+    forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x + 3.0, 0), 6) / 6,
     d=[lambda xp, x: xp.astype(xp.abs(x) < 3, x.dtype) / 6],
     domain=(-5, 5),
     ref=lambda x: np.clip(x / 6 + 0.5, 0, 1),

@@ -6,7 +6,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.ops._axes import check_axis
-from gpugrad.registry.on_arrays import wide
+from gpugrad.registry.on_arrays import wide, widened
 from gpugrad.registry.record import op
 
 
@@ -146,7 +146,7 @@ def softmin(xp, x, /, axis=-1):
     >>> print(gg.softmin([0.0, 100.0]))
     [1. 0.]
     """
-    return xp.softmax(-x, axis=axis)
+    return xp.softmax(-widened(x), axis=axis)
 
 
 def _sparsemax_vjp(xp, g, out, axis):

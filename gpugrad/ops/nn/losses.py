@@ -16,7 +16,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.registry.on_arrays import typed, wide
+from gpugrad.registry.on_arrays import typed, wide, widened
 from gpugrad.registry.record import elementwise, op
 
 
@@ -121,6 +121,7 @@ def loss(ref, samples=_PAIRS, errors=(), *, arrays=None, same=None, reduction="m
                 and len({getattr(a, "shape", None) for a in arrays[: len(same_names)]}) > 1
             ):
                 same_shape(name, **dict(zip(same_names, arrays, strict=False)))
+            arrays = map(widened, arrays)
             return reduced(xp, name, formula(xp, *arrays, **params), reduction)
 
         last = inspect.Parameter("reduction", inspect.Parameter.KEYWORD_ONLY, default=reduction)
@@ -154,6 +155,7 @@ def _mse_x(xp, g, x, y, reduction):
 
 
 def _mse_batch(xp, batched, x, y, *, reduction):
+    x, y = widened(x), widened(y)
     arrays, dtype = all_batched(xp, batched, (x, y)), np.result_type(x.dtype, y.dtype)
     squares = xp.square(xp.subtract(*(wide(xp, a) for a in arrays)))
     if reduction != "none":
@@ -180,7 +182,7 @@ def mse_loss(xp, x, y, /, *, reduction="mean"):
     2.0
     """
     same_shape("mse_loss", x=x, y=y)
-    d = x - y
+    d = widened(x) - widened(y)
     if reduction == "none":
         return d * d
     check_reduction("mse_loss", reduction)

@@ -7,7 +7,7 @@ import numpy as np
 from gpugrad.core.samples import calls, shaped
 from gpugrad.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.ops.nn.losses import loss, real, same_shape, sample
-from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.on_arrays import typed, widened
 from gpugrad.registry.record import elementwise, op
 
 
@@ -87,7 +87,7 @@ def binary_cross_entropy(xp, x, y, /, weight=None):
 
 
 def _sigmoid_cross_entropy(xp, x, y):
-    x, y = typed(x, y)
+    x, y = map(widened, typed(x, y))
     # the first two cancel exactly at a label of 1, where softplus(x) - x would not
     return xp.lib.maximum(x, 0) - x * y + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(x)))
 

@@ -16,11 +16,13 @@ from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.kernels.cpu import rows
 from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.ops._axes import along_rows
+from gpugrad.registry.on_arrays import widened
 from gpugrad.registry.record import op
 
 
 def below_max(xp, x, axis):
     """`x` minus its largest element along the axis, so that no exponential overflows."""
+    x = widened(x)
     return x - x.max(axis=axis, keepdims=True) if x.shape[_checked(x, axis)] else x.copy()
 
 

@@ -1,0 +1,61 @@
+"""Integers do not wrap around in a formula that makes floats of them: 3 - 5 is not 254."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.core.backend import OPS
+
+# of SciPy's special functions a result has the dtype of theirs, so has one of NumPy's ufuncs
+NAMES = sorted(
+    name
+    for name, op in OPS.items()
+    if op.home.startswith("gpugrad.ops.")
+    and not op.home.startswith(("gpugrad.ops.special", "gpugrad.ops.random"))
+    and op.kind != "elementwise"
+    and op.samples
+)
+
+
+def as_integers(a, dtype):
+    """Whole numbers from 0 on in place of floats, also in lists."""
+    if isinstance(a, (list, tuple)):
+        return type(a)(as_integers(x, dtype) for x in a)
+    if not isinstance(a, np.ndarray) or a.dtype != np.float64:
+        return a
+    a = np.nan_to_num(a, posinf=3, neginf=-3)
+    a = a - a.min() if a.size and a.ndim else abs(a)  # in the same order: some are sorted
+    return np.rint(a * 30).clip(0, 120).astype(dtype)
+
+
+def outcome(op, arrays, params):
+    """The results of a call, or None if it raises."""
+    try:
+        y = op.eager(*arrays, **params)
+    except Exception:
+        return None
+    return [np.asarray(r) for r in (y if isinstance(y, tuple) else (y,))]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_float_of_small_integers_is_that_of_equal_floats(name):
+    op = OPS[name]
+    for arrays, params in list(op.samples(np.random.default_rng(0)))[:3]:
+        if any(isinstance(a, np.ndarray) and a.size > 5000 for a in arrays):
+            continue
+        floats = [as_integers(a, np.float64) for a in arrays]
+        expected = outcome(op, floats, params)
+        for dtype in ("u1", "u4", "i1"):
+            actual = outcome(op, [as_integers(a, dtype) for a in arrays], params)
+            for a, b in zip(actual or [], expected or [], strict=False):
+                if a.dtype.kind in "fc":
+                    np.testing.assert_allclose(a, b, 1e-6, 1e-6, err_msg=f"{dtype} {params}")
+
+
+@pytest.mark.parametrize("how", [lambda f: f, gg.function, gg.vmap])
+@pytest.mark.parametrize("f", [gg.l1_loss, gg.huber_loss, gg.mse_loss, gg.cdist])
+def test_integers_do_not_wrap_in_a_trace_either(f, how):
+    x, y = np.array([[[3, 200]], [[5, 7]]], "u1"), np.array([[[5, 100]], [[9, 1]]], "u1")
+    expected = how(f)(gg.asarray(x.astype(float)), gg.asarray(y.astype(float)))
+    np.testing.assert_allclose(how(f)(gg.asarray(x), gg.asarray(y)), expected, 1e-6)
