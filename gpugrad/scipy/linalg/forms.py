@@ -11,6 +11,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 from gpugrad.numpy.creation import asarray
+from gpugrad.scipy.calling import known
 
 _TRIANGLES = {"upper triangular": False, "lower triangular": True}
 _MIRRORED = ("symmetric", "sym", "hermitian", "her", "positive definite", "pos")
@@ -163,8 +164,17 @@ def lstsq(
     check_finite: bool = False,
     lapack_driver: Any = None,
 ) -> Any:
-    """x, residuals, rank and singular values, as `gpugrad.linalg.lstsq`."""
-    return tuple(ours.lstsq(asarray(a), asarray(b), rcond=cond))
+    """x, residuals, rank and singular values, as `gpugrad.linalg.lstsq`.
+
+    As SciPy's, there are no residuals if the rows determine no more than x; a trace, which does not
+    know the rank, computes them.
+    """
+    a = asarray(a)
+    x, residuals, rank, s = ours.lstsq(a, asarray(b), rcond=cond)
+    rows, columns = a.shape[-2:]
+    if rows <= columns or known(lambda: TENSOR.any(rank < columns)):
+        residuals = TENSOR.getitem(TENSOR.reshape(residuals, (-1,)), index=slice(0))
+    return x, residuals, rank, s
 
 
 def norm(
