@@ -433,3 +433,19 @@ def test_pieces_are_differentiated_by_what_a_tape_follows():
 
     few = [gg.grad(total, 1)(gg.asarray(part), b) for part in np.array_split(x.numpy(), 3)]
     np.testing.assert_allclose(gg.grad(total, 1)(x, b), sum(few), rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["boxcox", "yeojohnson"])
+def test_a_power_transform_finds_its_own_parameter_under_a_tape(name):
+    x = np.random.default_rng(0).gamma(2.0, size=30)
+    theirs, ours = getattr(S, name), getattr(gg.scipy.stats, name)
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch(t := gg.asarray(x))
+        y, lmbda = ours(t)
+        total = gg.sum(y)
+    for value, expected in zip((y, lmbda), theirs(x), strict=True):
+        np.testing.assert_allclose(value, expected, 1e-6)
+    for value, of in ((total, lambda x: theirs(x)[0].sum()), (lmbda, lambda x: theirs(x)[1])):
+        steps = 1e-3 * np.eye(30)[:3]  # the search is exact to 1e-8
+        slopes = [(of(x + s) - of(x - s)) / 2e-3 for s in steps]
+        np.testing.assert_allclose(tape.gradient(value, t)[:3], slopes, 2e-4, 2e-4)

@@ -50,12 +50,7 @@ _ON_VALUES = frozenset(
 """Functions of `READ` modules that rank, count, or search: SciPy's own, of the values."""
 
 
-_SEARCHED: dict[str, Any] = {
-    "boxcox_normmax": lambda name: searched.normmax(reader())[name],
-    "expectile": lambda name: searched.expectile,
-    "siegelslopes": lambda name: searched.siegelslopes,
-    "yeojohnson_normmax": lambda name: searched.normmax(reader())[name],
-}
+_SEARCHED = {"expectile": searched.expectile, "siegelslopes": searched.siegelslopes}
 
 
 class _Multivariate:
@@ -114,7 +109,7 @@ def _found(name: str) -> Any:
     elif name in ("random_correlation", "random_table"):  # they draw by loops over memory
         value = _Compiled(scipys)
     elif name in _SEARCHED:
-        value = public(_SEARCHED[name](name), scipys)
+        value = public(_SEARCHED[name], scipys)
     elif home in READ and name not in _ON_VALUES:
         ours = getattr(reader().read(home), name)
         several = isinstance(scipys, _multi_rv_generic)

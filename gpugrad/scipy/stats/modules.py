@@ -17,6 +17,7 @@ from gpugrad.scipy.stats.common import stream
 from gpugrad.scipy.stats.discrete import rv_discrete
 from gpugrad.scipy.stats.formulas import COMPILED, FORMULAS, log_difference, log_gauss_mass, zeta
 from gpugrad.scipy.stats.matrices import KERNELS, LINALG, covariance_class, inverse_wishart
+from gpugrad.scipy.stats.searched import normmax
 
 
 def _lazyselect(conditions: Any, choices: Any, arrays: Any, default: Any = 0) -> Any:
@@ -151,6 +152,8 @@ def reader() -> Reader:
     functions = {"_log_gauss_mass": log_gauss_mass, "_log_diff": log_difference}
     reader.read("scipy.stats._continuous_distns").__dict__.update(functions)
     reader.read("scipy.stats._stats_py").__dict__.update(_rankdata=_ranks)
+    transforms = reader.read("scipy.stats._morestats")
+    transforms.__dict__.update(normmax(transforms))
     multivariate = reader.read("scipy.stats._multivariate")
     multivariate._PSD = covariance_class(multivariate._PSD)
     multivariate.invwishart_gen._logpdf = inverse_wishart

@@ -33,16 +33,15 @@ def _most_likely(name: str, log_likelihood: Callable[[Any, Any], Any], search: A
     return found
 
 
-def normmax(reader: Any) -> dict[str, Any]:
-    """`boxcox_normmax` and `yeojohnson_normmax`; the reader's modules have the likelihoods."""
-    module = reader.read("scipy.stats._morestats")
+def normmax(module: Any) -> dict[str, Any]:
+    """`boxcox_normmax` and `yeojohnson_normmax`, with the likelihoods of a module."""
     box = _most_likely(
         "boxcox_normmax", module.boxcox_llf, lambda x: scipys.boxcox_normmax(x, method="mle")
     )
     yeo = _most_likely("yeojohnson_normmax", module.yeojohnson_llf, scipys.yeojohnson_normmax)
 
     def boxcox_normmax(x: Any, brack: Any = None, method: str = "pearsonr", **options: Any) -> Any:
-        if method == "mle" and brack is None and not options:
+        if method == "mle" and brack is None and all(v is None for v in options.values()):
             return box(double(x))
         return on_values(scipys.boxcox_normmax)(x, brack, method, **options)
 
