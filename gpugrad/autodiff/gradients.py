@@ -28,7 +28,7 @@ from gpugrad.autodiff.recorder import RecordedCall, Recorder, link, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.autodiff.upstream import zeros_for
 from gpugrad.core import backend, nest
-from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
+from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, as_array, is_inexact
 from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
@@ -244,8 +244,12 @@ def reading_of(which: str, *arrays: Any) -> LogReading:
 
 def array_reading(which: str, *arrays: Any) -> LogReading:
     """The same for a pass that no outer recorder sees."""
-    kind = OnMixedArrays if len(ARRAYS) > 1 else LogReading
-    return kind(backend.reading(*arrays), which)
+    if len(ARRAYS) > 1:
+        return OnMixedArrays(backend.reading(*arrays), which)
+    return _on_numpys.get(which) or _on_numpys.setdefault(which, LogReading(NUMPY, which))
+
+
+_on_numpys: dict[str, LogReading] = {}
 
 
 def _seed(reading: LogReading, target: Tensor, seed: Tensor | None) -> Any:
