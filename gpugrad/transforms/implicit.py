@@ -21,8 +21,7 @@ from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.accesses import Accesses
 from gpugrad.transforms.custom import Function, custom_gradient
-from gpugrad.transforms.derivatives import grad, vjp
-from gpugrad.transforms.jacobians import jacobian
+from gpugrad.transforms.derivatives import grad
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -179,25 +178,25 @@ def _adjoint(
     """Gradients of parameters, and of others that F reads: -(dF/dparams)^H u, (dF/dx)^H u = g."""
     leaves = nest.flatten(x)
 
-    def of_vector(v: Tensor) -> Tensor:
+    def of_vector(v: Tensor, *params: Any) -> Tensor:
         return _vector(nest.flatten(residual(nest.pack(x, _leaves(v, leaves)), *params)))
 
     point, b = _vector(leaves), _vector(upstream)
-    if solve is None:
-        matrix = jacobian(of_vector)(point)
-        adjoint = TENSOR.matrix_transpose(TENSOR.conj(matrix))
-        u = TENSOR.solve(adjoint, TENSOR.expand_dims(b, axis=-1))
-        u = TENSOR.squeeze(u, axis=-1)
-    else:
-        _, pull = vjp(of_vector, point)
-        u = solve(lambda v: pull(v)[0], b)
     inputs = [p for p in nest.flatten(params) if isinstance(p, Tensor)]
     sources = [TENSOR.positive(p) if is_inexact(p.dtype) else p for p in inputs]
     rest = iter(sources)
     copies = nest.map_structure(lambda p: next(rest) if isinstance(p, Tensor) else p, params)
-    with GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch([s for s in sources if is_inexact(s.dtype)])
-        tape.watch(list(others))
-        held = nest.map_structure(TENSOR.positive, x)  # under the tape x does not depend on params
-        value = _vector(nest.flatten(residual(held, *copies)))
+    held = TENSOR.positive(point)  # under the tape x does not depend on params
+    with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch([held, *(s for s in sources if is_inexact(s.dtype)), *others])
+        value = of_vector(held, *copies)
+    if solve is None:
+        if point.size == 1:
+            matrix = TENSOR.reshape(tape.gradient(value, held, None, "zero"), (1, 1))
+        else:
+            matrix = tape.jacobian(value, held, "zero")
+        adjoint = TENSOR.matrix_transpose(TENSOR.conj(matrix))
+        u = TENSOR.squeeze(TENSOR.solve(adjoint, TENSOR.expand_dims(b, axis=-1)), axis=-1)
+    else:
+        u = solve(lambda v: tape.gradient(value, held, v, "zero"), b)
     return list(tape.gradient(value, [*sources, *others], -u))
