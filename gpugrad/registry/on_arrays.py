@@ -185,9 +185,10 @@ def through_float32(
             return function(*args, **params)
         if not half(args):
             result = function(*args, **params)
-            if widens and wraps(args) and _are_floats(result):
-                return function(*map(widened, args), **params)
-            return result
+            if not widens or any(map(_is_float, args)):  # beside a float they are indices
+                return result
+            again = wraps(args) and _is_float(result)
+            return function(*map(widened, args), **params) if again else result
         floats = {d for d in dtypes(args) if d is not None and d.kind in "fcV"}
         result = function(*(widen(a) for a in args), **params)
         if len(floats) > 1 or not dtypes(args[i] for i in values if i < len(args)).isdisjoint(
@@ -199,9 +200,10 @@ def through_float32(
     return rounded_once
 
 
-def _are_floats(result: Any) -> bool:
-    first = result[0] if isinstance(result, tuple) else result
-    return getattr(getattr(first, "dtype", None), "kind", "") in "fc"
+def _is_float(x: Any) -> bool:
+    """Whether an array, or the first one of several, holds floats."""
+    first = x[0] if isinstance(x, (list, tuple)) and x else x
+    return getattr(getattr(first, "dtype", None), "kind", None) in ("f", "c", "V")
 
 
 def beside_number(function: Callable[..., Any], x: Any, y: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.array_api.numpy_calls import write_out
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.tensor import Tensor
@@ -101,13 +102,29 @@ class Sparse(Ordered):
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
         """Sum of all elements, or along an axis: of shape (n,) or (m,), for matrices in 2-D."""
+        return self._written("sum", self._sum(self._one_axis(axis), dtype), out)
+
+    def _written(self, name: str, result: Tensor, out: Any) -> Any:
+        if out is None:
+            return result
+        if out.shape != result.shape:
+            raise ShapeError(f"{name}: out has the shape {out.shape}, the result {result.shape}.")
+        return write_out(name, out, result)
+
+    def _one_axis(self, axis: Any) -> int | None:
+        """The axis of a reduction; None for all axes."""
+        if axis is None:
+            return None
+        axes = np.lib.array_utils.normalize_axis_tuple(axis, self.ndim)
+        return int(axes[0]) if len(axes) < self.ndim else None
+
+    def _sum(self, axis: int | None, dtype: Any) -> Tensor:
         entries = self._entries()
         kind = np.result_type(self.dtype, np.int64) if self.dtype.kind in "bi" else self.dtype
         kind = as_dtype(dtype) if dtype is not None else kind
         entries = xp.astype(entries, kind) if entries.dtype != kind else entries
-        if axis is None or self.ndim == 1:
+        if axis is None:
             return xp.sum(entries)
-        axis = int(np.lib.array_utils.normalize_axis_index(axis, 2))
         places = self.pattern.on(self.device, "col" if axis == 0 else "row")
         sums = xp.segment_sum(entries, places, self.shape[1 - axis])
         return sums if self.is_array else xp.expand_dims(sums, axis=axis)
@@ -116,8 +133,9 @@ class Sparse(Ordered):
         """Mean of all elements, or along an axis, zeros among them."""
         if dtype is None and self.dtype.kind in "biu":
             dtype = np.float64
+        axis = self._one_axis(axis)
         n = math.prod(self.shape) if axis is None else self.shape[axis]
-        return self.sum(axis, dtype) / n
+        return self._written("mean", self._sum(axis, dtype) / n, out)
 
     # ---- arithmetic ------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.backend import SCALARS
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors.classes import warning_like
@@ -66,7 +67,7 @@ class Ordered(Changes):
     def _extreme_with(self, other: Any, name: str) -> Any:
         combine: Any = getattr(xp, name)
         if is_number(other):
-            value = other if isinstance(other, Tensor) else np.asarray(other)[()]
+            value = other if isinstance(other, (Tensor, *SCALARS)) else np.asarray(other)[()]
             kept = combine(self.sum_of_places().data, value)
             if (value > 0) if name == "maximum" else (value < 0):
                 text = f"Taking {name} with {'>' if name == 'maximum' else '<'} 0 number results "

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.array_api.numpy_calls import write_out
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.devices import host
 from gpugrad.core.tensor import Tensor
+from gpugrad.core.views import arranged
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse import pattern as patterns
@@ -355,11 +357,21 @@ class Structure:
         return xp.sum(self.diagonal(offset))
 
     def toarray(self, order: Any = None, out: Any = None) -> Tensor:
-        """The full array as a Tensor."""
+        """The full array as a Tensor, in C or F order, or written to `out`, which has its own."""
+        if order not in (None, "C", "F"):
+            raise ArgumentError(f"toarray: order={order!r} must be 'C' or 'F'.")
+        if order is not None and out is not None:
+            raise ArgumentError("toarray: out has an order of its own; leave order out.")
         entries, size = self._entries(), math.prod(self.shape)
-        return xp.reshape(
-            xp.segment_sum(entries, self.pattern.on(self.device, "flat"), size), self.shape
-        )
+        flat = xp.segment_sum(entries, self.pattern.on(self.device, "flat"), size)
+        full = xp.reshape(flat, self.shape)
+        if out is None:
+            return arranged(full, "C" if order is None else order)
+        if out.shape != full.shape or out.dtype != full.dtype:
+            raise ArgumentError(
+                f"toarray: out is {out.dtype} {out.shape}, the array {full.dtype} {full.shape}."
+            )
+        return write_out("toarray", out, full)
 
     todense = toarray
 

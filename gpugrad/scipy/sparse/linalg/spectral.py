@@ -11,6 +11,7 @@ import scipy.sparse.linalg as scipys
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
 from gpugrad.numpy.creation import asarray
 from gpugrad.registry.rules import conjugate
 from gpugrad.scipy.signatures import with_signature
@@ -86,6 +87,10 @@ def _pairs(name: str, A: Any, k: Any, M: Any, vectors: bool, options: Any, real:
 def _matrices(*given: Any) -> tuple[list[Any], list[Any]]:
     """Matrices in CSR form, or operators; and SciPy's of their values."""
     ours = [x if x is None or operator(x) is not None else construct.sparse(x) for x in given]
+    if any(x is not None and len(x.shape) != 2 for x in ours):
+        raise ArgumentError(
+            f"expected matrices, the shapes are {[x.shape for x in ours if x is not None]}."
+        )
     ours = [x.tocsr() if hasattr(x, "pattern") else x for x in ours]
     return ours, [x.on_host() if hasattr(x, "pattern") else plain(x, cuts=False) for x in ours]
 
