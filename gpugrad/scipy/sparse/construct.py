@@ -406,15 +406,30 @@ def random_array(
 
 
 def random(
-    m: int, n: int, density: float = 0.01, format: str = "coo", dtype: Any = None, rng: Any = None
+    m: int,
+    n: int,
+    density: float = 0.01,
+    format: str = "coo",
+    dtype: Any = None,
+    rng: Any = None,
+    data_rvs: Any = None,
+    *,
+    random_state: Any = None,
 ) -> Any:
     """A sparse matrix with random entries at random places, drawn as by `random_array`.
+
+    Args:
+        data_rvs: ``data_rvs(count)`` draws the entries; by default they are from 0 to 1.
+        random_state: SciPy's older name of `rng`.
 
     >>> gg.scipy.sparse.random(4, 5, density=0.25, rng=np.random.default_rng(0)).nnz
     5
     """
+    rng = random_state if rng is None else rng
     rng = seeded_rng() if rng is None else rng
-    return _constant(SCIPY.random(m, n, density, dtype=dtype, rng=rng), format, None)
+    draw = data_rvs and (lambda count: np.asarray(data_rvs(count)))
+    drawn = SCIPY.random(m, n, density, dtype=dtype, rng=rng, data_rvs=draw)
+    return _constant(drawn, format, None)
 
 
 rand = random
