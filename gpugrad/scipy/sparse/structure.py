@@ -98,8 +98,10 @@ class Structure:
         if isinstance(arg1, tuple):
             return self._of_tuple(arg1, shape, device)
         full = arg1 if isinstance(arg1, Tensor) else asarray(arg1, device=device)
-        if full.ndim > 2 or full.ndim == 0:
-            raise DTypeError(
+        if full.ndim < 2 and not self.is_array:
+            full = xp.reshape(full, (1, -1))
+        if full.ndim not in (1, 2):
+            raise ShapeError(
                 f"{type(self).__name__}: a dense array of shape {full.shape} is no 2-D one."
             )
         if shape is not None:

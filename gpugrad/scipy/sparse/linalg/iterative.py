@@ -218,11 +218,18 @@ def minres(A: Any, shift: Any, show: bool, check: bool, **options: Any) -> Any:
     return {"A": a, **options}
 
 
+def _doubled(x: Any) -> Any:
+    return x.astype(np.result_type(x.dtype, np.float64))
+
+
 def _least(method: str, A: Any, b: Any, damp: float, x0: Any, **options: Any) -> tuple[Any, ...]:
     """(x, residual, its norm): a damped system is one with more rows."""
     a = operator(A)
     a = construct.sparse(A) if a is None else a
-    b = dense(b, a) if hasattr(a, "pattern") else dense(b, b)
+    if hasattr(a, "pattern"):  # of float32, too, SciPy's results are doubles
+        a, b = (x if x.dtype.char in "dD" else _doubled(x) for x in (a, dense(b, a)))
+    else:
+        b = dense(b, b)
     b = xp.reshape(b, (-1,)) if b.ndim == 2 and b.shape[1] == 1 else b
     if len(a.shape) != 2 or b.ndim != 1 or b.shape[0] != a.shape[0]:
         raise ShapeError(f"{method}: b of shape {b.shape} does not fit a matrix of {a.shape}.")
