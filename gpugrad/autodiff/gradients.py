@@ -246,7 +246,9 @@ def array_reading(which: str, *arrays: Any) -> LogReading:
     """The same for a pass that no outer recorder sees."""
     if len(ARRAYS) > 1:
         return OnMixedArrays(backend.reading(*arrays), which)
-    return _on_numpys.get(which) or _on_numpys.setdefault(which, LogReading(NUMPY, which))
+    if ARRAYS.issuperset(map(type, arrays)):
+        return _on_numpys.get(which) or _on_numpys.setdefault(which, LogReading(NUMPY, which))
+    return LogReading(backend.reading(*arrays), which)
 
 
 _on_numpys: dict[str, LogReading] = {}
