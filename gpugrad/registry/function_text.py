@@ -234,7 +234,7 @@ def _run(op: Any, call: str, compares: bool) -> list[str]:
     for n in op.arrays:
         narrow = "" if op.native_half else _is_not(n, "eE")
         if narrow and op.widens:
-            narrow = f"{n}_.dtype.char in 'fdFDlq?'"
+            narrow = f"{n}_.dtype.char in 'fdFDlqi?'"
         others = [f"{n}_ is None"] * (n in op.optional)
         others += [f"type({n}_) in SCALARS"] * (n != first and op.kind == "composite")
         if n == first and len(op.arrays) > 1 and op.kind == "composite":  # it may be a number

@@ -114,20 +114,20 @@ _NEVER_HALF = frozenset((*SCALARS, type(None), str))
 _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 
 
-_EXACT = frozenset("fdFDlq?")
+_EXACT = frozenset("fdFDlqi?")
 """Dtypes, by their letters, in which formulas compute as they are written."""
-_WRAPPING = frozenset("bBhHiILQ")
+_SMALL = frozenset("bBhHILQ")
 """Integers whose differences and sums would wrap around in a formula: 3 - 5 is 254 in uint8."""
 
 
 def widened(x: Any) -> Any:
     """An array of integers that would wrap around as int64, or float64; anything else as it is."""
-    if type(x) is np.ndarray and x.dtype.char in _EXACT:  # most
+    if type(x) is np.ndarray and x.dtype.kind == "f":  # most
         return x
     if isinstance(x, (list, tuple)):
         return [widened(v) for v in x]
     dtype = getattr(x, "dtype", None)
-    if dtype is None or dtype.char not in _WRAPPING:
+    if dtype is None or (dtype.char not in _SMALL and dtype.char != "i"):
         return x
     is_long = dtype.char in "LQ" and type(x) is np.ndarray
     return x.astype(float if is_long and x.size and x.max() >> 63 else np.int64)
@@ -172,7 +172,7 @@ def through_float32(
         if isinstance(x, (list, tuple)):
             return any(map(wraps, x))
         dtype = getattr(x, "dtype", None)
-        return dtype is not None and dtype.char in _WRAPPING
+        return dtype is not None and dtype.char in _SMALL
 
     def rounded_once(*args: Any, **params: Any) -> Any:
         for a in args:

@@ -10,6 +10,7 @@ from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.cpu import pairs
 from gpugrad.kernels.cpu.large import steps_unless
 from gpugrad.ops._axes import broadcast_shapes
+from gpugrad.registry.on_arrays import widened
 from gpugrad.registry.record import op
 
 
@@ -121,7 +122,7 @@ def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
 
 
 def _differences(xp, x1, x2):
-    return xp.expand_dims(x1, axis=-2) - xp.expand_dims(x2, axis=-3)
+    return xp.expand_dims(widened(x1), axis=-2) - xp.expand_dims(widened(x2), axis=-3)
 
 
 def _swapped(xp, x):

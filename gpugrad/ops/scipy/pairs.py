@@ -10,6 +10,7 @@ from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels.cpu import pairs
 from gpugrad.kernels.cpu.large import MIDDLE, steps_unless
+from gpugrad.registry.on_arrays import widened
 from gpugrad.registry.record import op
 
 
@@ -61,7 +62,7 @@ def _share_of_largest(xp, d):
 
 
 def _all(xp, x1, x2):
-    return xp.expand_dims(x1, axis=-2), xp.expand_dims(x2, axis=-3)
+    return xp.expand_dims(widened(x1), axis=-2), xp.expand_dims(widened(x2), axis=-3)
 
 
 def _check(name, x1, x2, term):
