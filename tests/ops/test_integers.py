@@ -60,3 +60,14 @@ def test_integers_do_not_wrap_in_a_trace_either(f, how):
     x, y = np.array([[[3, 200]], [[5, 7]]], "u1"), np.array([[[5, 100]], [[9, 1]]], "u1")
     expected = how(f)(gg.asarray(x.astype(float)), gg.asarray(y.astype(float)))
     np.testing.assert_allclose(how(f)(gg.asarray(x), gg.asarray(y)), expected, 1e-6)
+
+
+@pytest.mark.parametrize("ends", [(-3.7, 3.9), (0.0, -5.5), (-1.0, 1.0)])
+@pytest.mark.parametrize("how", [{}, {"endpoint": False}, {"dtype": "int64"}])
+def test_linspace_of_tensors_has_numpys_roundings(ends, how):
+    for num in (0, 1, 9, 50):
+        expected = np.linspace(*ends, num, **how)
+        tensors = [gg.asarray(np.array(v)) for v in ends]
+        np.testing.assert_array_equal(gg.linspace(*tensors, num, **how), expected)
+        plain = gg.linspace(*ends, num, **{"dtype": "float64", **how})
+        np.testing.assert_array_equal(plain, expected)

@@ -262,12 +262,22 @@ def linspace(
         like = start if isinstance(start, Tensor) else stop
         real = np.float32 if like.dtype.kind in "biu" else np.empty(0, like.dtype).real.dtype
         ndim = max(np.ndim(start), np.ndim(stop))
-        t = linspace(0, 1, num, dtype=real, device=like.device, endpoint=endpoint)
-        t = TENSOR.reshape(t, (num, *(1,) * ndim))
-        return asarray(start * (1 - t) + stop * t, dtype=dtype, device=device)
+        i = asarray(np.arange(num, dtype=real), device=like.device)
+        i, steps = TENSOR.reshape(i, (num, *(1,) * ndim)), num - 1 if endpoint else num
+        values = start + i * ((stop - start) / max(steps, 1))  # with NumPy's roundings
+        if endpoint and num > 1:
+            values = TENSOR.where(i == num - 1, stop, values)
+        values = TENSOR.floor(values) if _is_integer(dtype) else values
+        return asarray(values, dtype=dtype, device=device)
     values = np.linspace(start, stop, num, endpoint=endpoint)
     floats = np.complex64 if values.dtype.kind == "c" else np.float32
+    values = np.floor(values) if _is_integer(dtype) else values
     return _new(values.astype(backend.as_dtype(dtype or floats)), device)
+
+
+def _is_integer(dtype: Any) -> bool:
+    """Whether values are rounded down to a dtype, as NumPy's linspace does."""
+    return dtype is not None and backend.as_dtype(dtype).kind in "iu"
 
 
 @saying_where
