@@ -407,3 +407,47 @@ def test_kernel_of_sampled_products_equals_the_formula(dtype, index, columns, rn
     desired = x[rows] * y[places[0]]
     desired = desired.sum(-1) if columns else desired
     np.testing.assert_allclose(out, desired, 1e-4 if dtype == "float32" else 1e-12, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda a: a.copy(),
+        lambda a: a.tocsr(copy=True),
+        lambda a: a.tocsc(),
+        lambda a: a.tocoo(),
+        lambda a: a.tolil(),
+        lambda a: a.asformat("dia"),
+        lambda a: s.csr_array(a, copy=True),
+        lambda a: s.csr_array((a.data, a.indices, a.indptr), copy=True),
+    ],
+)
+def test_a_write_to_another_arrays_data_does_not_reach_this_one(other):
+    data = gg.asarray(np.array([1.0, 2.0, 3.0]))
+    a = s.csr_array((data, ([0, 1, 2], [0, 1, 2])))
+    with gg.GradientTape() as tape:
+        tape.watch(data)
+        total = gg.sum(other(a) @ np.array([1.0, 10.0, 100.0]))
+    assert tape.gradient(total, data).tolist() == [1.0, 10.0, 100.0]
+    b = other(a)
+    b.data[...] = 7.0
+    assert a.data.tolist() == data.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_sums_and_full_arrays_are_written_to_out():
+    a = s.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+    for axis in (None, (0, 1), (-1,)):
+        np.testing.assert_array_equal(a.sum(axis=axis), a.toarray().sum(axis=axis))
+    for call, shape in ((a.sum, (3,)), (a.mean, (3,))):
+        out = gg.zeros(shape, dtype="float64")
+        assert call(axis=0, out=out) is out
+        np.testing.assert_array_equal(out, call(axis=0))
+        with pytest.raises(ValueError, match="out has the shape"):
+            call(axis=1, out=out)
+    out = gg.zeros((2, 3), dtype="float64")
+    assert a.toarray(out=out) is out
+    np.testing.assert_array_equal(out, a.toarray())
+    assert a.toarray(order="F").flags.f_contiguous
+    for wrong in ({"order": "K"}, {"order": "C", "out": out}, {"out": gg.zeros(3)}):
+        with pytest.raises(ValueError, match=r"order|out"):
+            a.toarray(**wrong)

@@ -42,7 +42,7 @@ class Sparse(Ordered):
             or a sparse array, also SciPy's or cupyx's. `data` may be a Tensor or a Variable.
         shape: (m, n); the least one that holds the entries if None.
         dtype: of the data.
-        copy: whether to copy the data; Tensors need no copy.
+        copy: whether writes to its data leave those of `arg1` as they are.
         device: for data that is on none; the default device if None.
 
     Raises:

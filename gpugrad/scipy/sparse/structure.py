@@ -45,6 +45,11 @@ def integers(x: Any) -> Any:
     return host(x) if hasattr(x, "get") and hasattr(x, "device") else x
 
 
+def _own(data: Any) -> Any:
+    """The same entries as another Tensor, so that a write to one does not reach the other."""
+    return copying.copy(data) if type(data) is Tensor else xp.positive(data)
+
+
 class Structure:
     """The data of a sparse array and its pattern; `Sparse` adds the arithmetic."""
 
@@ -81,7 +86,7 @@ class Structure:
             pattern, data = pattern.without_duplicates(data)
             moved = kind(pattern.at, **settings)
             data, pattern = gathered(data, moved.data), Pattern(moved)
-        self.data, self.pattern = data, pattern
+        self.data, self.pattern = _own(data) if copy else data, pattern
 
     def _read(self, arg1: Any, shape: Any, device: Any) -> tuple[Any, Any]:
         """The data and the pattern of the constructor's first argument."""
@@ -239,7 +244,7 @@ class Structure:
 
     def copy(self) -> Any:
         """The same array; writes to its data do not reach this one."""
-        return self.with_data(xp.positive(self.data))
+        return self.with_data(_own(self.data))
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
         """The array with another dtype."""
@@ -278,9 +283,12 @@ class Structure:
         return self if at.has_sorted_indices else self._moved(at.sorted_indices())
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:
-        """The array in another format, such as "csr"."""
+        """The array in another format, such as "csr": writes to its data do not reach this one.
+
+        With `copy` that is so of the same format, too, which otherwise gives the array itself.
+        """
         if format is None or format == self.format:
-            return self
+            return self.copy() if copy else self
         cls = CLASSES.get((format, self.is_array))
         if cls is None:
             names = sorted({name for name, _ in CLASSES})
@@ -288,36 +296,37 @@ class Structure:
         a = self if format == "coo" and self.format != "dia" else self.sum_of_places()
         if a.kept != cls.kept:
             a = a._placed(*a.pattern.moved("asformat", cls.kept))
-        return a if format == cls.kept == a.format else cls._made(a.data, a.pattern)
+        data = _own(a.data) if a.data is self.data else a.data
+        return cls._made(data, a.pattern)
 
     def tocsr(self, copy: bool = False) -> Any:
         """The array in CSR format; entries that stand twice are added."""
-        return self.asformat("csr")
+        return self.asformat("csr", copy)
 
     def tocsc(self, copy: bool = False) -> Any:
         """The array in CSC format."""
-        return self.asformat("csc")
+        return self.asformat("csc", copy)
 
     def tocoo(self, copy: bool = False) -> Any:
         """The array in COO format."""
-        return self.asformat("coo")
+        return self.asformat("coo", copy)
 
     def todia(self, copy: bool = False) -> Any:
         """The array in DIA format."""
-        return self.asformat("dia")
+        return self.asformat("dia", copy)
 
     def tolil(self, copy: bool = False) -> Any:
         """The array as `lil_array`."""
-        return self.asformat("lil")
+        return self.asformat("lil", copy)
 
     def todok(self, copy: bool = False) -> Any:
         """The array as `dok_array`."""
-        return self.asformat("dok")
+        return self.asformat("dok", copy)
 
     def tobsr(self, blocksize: Any = None, copy: bool = False) -> Any:
         """The array in BSR format, in blocks of the shape `blocksize`, or of one that fits."""
         if blocksize is None:
-            return self.asformat("bsr")
+            return self.asformat("bsr", copy)
         a = self.tocsr()
         return a._moved(a.pattern.at.tobsr(tuple(blocksize)))
 
