@@ -211,14 +211,16 @@ JAX: dict[str, Callable[..., Any]] = {
     "convolve": lambda scipy, x, h: scipy.signal.convolve(x, h, "same"),
     "fftconvolve": lambda scipy, x, h: scipy.signal.fftconvolve(x, h, "same"),
     "stft": lambda scipy, x: abs(scipy.signal.stft(x, nperseg=256)[2]),
-    "map_coordinates, linear": lambda scipy, x: scipy.ndimage.map_coordinates(
-        x, NEAR, order=1, mode="nearest"
+    "map_coordinates, linear": lambda scipy, x, near: scipy.ndimage.map_coordinates(
+        x, near, order=1, mode="nearest"
     ),
     "RegularGridInterpolator": lambda scipy, v, p: importlib.import_module(
         "jax.scipy.interpolate"
     ).RegularGridInterpolator((KNOTS, KNOTS), v)(p),
 }
 """Rows that jax.scipy has; they are compiled."""
+FIXED = {"map_coordinates, linear": [NEAR]}
+"""Further arguments of these: of a constant the compiler would compute the gradient itself."""
 
 
 def of_peer(table: dict[str, Callable[..., Any]], name: str) -> Callable[..., Any] | None:
@@ -255,9 +257,9 @@ def with_jax(name: str, arrays: list[np.ndarray]) -> tuple[dict[str, Any], dict[
     import jax
 
     scipy = importlib.import_module("jax.scipy")
-    given = [jax.numpy.asarray(a) for a in arrays]
+    given = [jax.numpy.asarray(a) for a in (*arrays, *FIXED.get(name, ()))]
     function = jax.jit(lambda *a: call(scipy, *a))
-    slopes = jax.grad(lambda *a: function(*a).sum(), argnums=tuple(range(len(given))))
+    slopes = jax.grad(lambda *a: function(*a).sum(), argnums=tuple(range(len(arrays))))
     both = jax.jit(lambda *a: (function(*a), *slopes(*a)))
     wait = jax.block_until_ready
     return {"jax": lambda: [wait(function(*given))]}, {"jax": lambda: list(wait(both(*given)))}
