@@ -23,7 +23,8 @@ _MOST = 1 << 31
 
 def searchsorted(x1: Any, x2: Any, side: str) -> Any:
     """How many of the sorted floats `x1` stand before each of `x2`; or NotImplemented."""
-    fits = x1.dtype == x2.dtype and x1.dtype in WIDE and x1.size < _MOST
+    fits = type(x1) is type(x2) is np.ndarray and x1.dtype == x2.dtype
+    fits = fits and x1.dtype in WIDE and x1.size < _MOST
     if not fits or not _IN_C:
         return NotImplemented
     out, x1, x2 = np.empty(x2.shape, np.int64), row_major(x1), row_major(x2)
@@ -42,8 +43,9 @@ def pieces(c: Any, x: Any, at: Any, g: Any, factors: Sequence[float], shape: Any
 
     The two ops of `gpugrad.ops.scipy.pieces`.
     """
-    fits = takes(c if g is None else g, x, at) and shape[2] > 0 and x[0] <= x[-1]
-    if not fits or errors_raise() or not _IN_C:
+    given = (c if g is None else g), x, at
+    fits = all(type(a) is np.ndarray for a in given) and takes(*given)
+    if not fits or not (shape[2] > 0 and x[0] <= x[-1]) or errors_raise() or not _IN_C:
         return NotImplemented
     out = np.empty((at.size, shape[2])) if g is None else np.zeros(shape)
     c, x, at, g = (None if a is None else row_major(a) for a in (c, x, at, g))
