@@ -65,8 +65,10 @@ class Sparse(Ordered):
         return self.sum_of_places()._each(xp.abs)
 
     def conj(self, copy: bool = True) -> Any:
-        """Complex conjugate."""
-        return self.with_data(conjugate(xp, self.data))
+        """Complex conjugate; without `copy` a real array itself."""
+        if self.dtype.kind != "c":
+            return self.copy() if copy else self
+        return self.with_data(xp.conj(self.data))
 
     conjugate = conj
 

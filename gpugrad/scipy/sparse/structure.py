@@ -45,9 +45,14 @@ def integers(x: Any) -> Any:
     return host(x) if hasattr(x, "get") and hasattr(x, "device") else x
 
 
-def _own(data: Any) -> Any:
-    """The same entries as another Tensor, so that a write to one does not reach the other."""
-    return copying.copy(data) if type(data) is Tensor else xp.positive(data)
+def _own(data: Any, copy: bool = False) -> Any:
+    """The same entries as another Tensor, so that a write to one does not reach the other.
+
+    A Variable stays one, which an optimizer may move, unless a `copy` is asked for.
+    """
+    if type(data) is Tensor:
+        return copying.copy(data)
+    return xp.positive(data) if copy else data
 
 
 class Structure:
@@ -86,7 +91,7 @@ class Structure:
             pattern, data = pattern.without_duplicates(data)
             moved = kind(pattern.at, **settings)
             data, pattern = gathered(data, moved.data), Pattern(moved)
-        self.data, self.pattern = _own(data) if copy else data, pattern
+        self.data, self.pattern = _own(data, copy) if copy else data, pattern
 
     def _read(self, arg1: Any, shape: Any, device: Any) -> tuple[Any, Any]:
         """The data and the pattern of the constructor's first argument."""
@@ -244,7 +249,7 @@ class Structure:
 
     def copy(self) -> Any:
         """The same array; writes to its data do not reach this one."""
-        return self.with_data(_own(self.data))
+        return self.with_data(_own(self.data, copy=True))
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
         """The array with another dtype."""
@@ -256,13 +261,17 @@ class Structure:
 
     # ---- the same entries at other places -------------------------------------------------
 
-    def _moved(self, at: Any) -> Any:
-        """The array whose pattern SciPy made of the positions of this one."""
-        return self._placed(*self.pattern.leads_to(at))
+    def _moved(self, at: Any, shares: bool = False) -> Any:
+        """The array whose pattern SciPy made of the positions of this one.
 
-    def _placed(self, where: Any, pattern: Pattern) -> Any:
+        It `shares` the data, if the entries stay in order, only where SciPy's does, too.
+        """
+        return self._placed(*self.pattern.leads_to(at), shares)
+
+    def _placed(self, where: Any, pattern: Pattern, shares: bool = False) -> Any:
         kind = CLASSES[pattern.at.format, isinstance(pattern.at, SCIPY.sparray)]
-        return kind._made(patterns.at_places(self.data, where), pattern)
+        data = patterns.at_places(self.data, where)
+        return kind._made(data if shares or data is not self.data else _own(data), pattern)
 
     @classmethod
     def _made(cls, data: Any, pattern: Pattern) -> Any:
@@ -280,7 +289,7 @@ class Structure:
         at = self.pattern.at
         if at.format == "coo":
             return self.tocsr().tocoo()
-        return self if at.has_sorted_indices else self._moved(at.sorted_indices())
+        return self.copy() if at.has_sorted_indices else self._moved(at.sorted_indices())
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:
         """The array in another format, such as "csr": writes to its data do not reach this one.
@@ -296,8 +305,7 @@ class Structure:
         a = self if format == "coo" and self.format != "dia" else self.sum_of_places()
         if a.kept != cls.kept:
             a = a._placed(*a.pattern.moved("asformat", cls.kept))
-        data = _own(a.data) if a.data is self.data else a.data
-        return cls._made(data, a.pattern)
+        return cls._made(_own(a.data) if a.data is self.data else a.data, a.pattern)
 
     def tocsr(self, copy: bool = False) -> Any:
         """The array in CSR format; entries that stand twice are added."""
@@ -333,15 +341,15 @@ class Structure:
     @property
     def T(self) -> Any:
         """Transpose, which shares the data."""
-        return self._placed(*self.pattern.moved("transpose"))
+        return self._placed(*self.pattern.moved("transpose"), shares=True)
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Any:
-        """Transpose, which shares the data."""
-        return self._moved(self.pattern.at.transpose(axes))
+        """Transpose, which shares the data unless it is a `copy`."""
+        return self._moved(self.pattern.at.transpose(axes), shares=not copy)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> Any:
         """The array in another shape."""
-        return self._moved(self.pattern.at.reshape(*shape, order=order))
+        return self._moved(self.pattern.at.reshape(*shape, order=order), shares=not copy)
 
     def __getitem__(self, key: Any) -> Any:
         a = self.sum_of_places()
