@@ -422,6 +422,7 @@ def test_kernel_of_sampled_products_equals_the_formula(dtype, index, columns, rn
         lambda a: a.transpose(copy=True),
         lambda a: a.reshape((3, 3), copy=True),
         lambda a: a.conj(),
+        lambda a: a.astype(float),
         lambda a: a.sorted_indices(),
         lambda a: s.tril(a),
         lambda a: a.asformat("dia"),
@@ -455,6 +456,8 @@ def test_sums_and_full_arrays_are_written_to_out():
     assert a.toarray(out=out) is out
     np.testing.assert_array_equal(out, a.toarray())
     assert a.toarray(order="F").flags.f_contiguous
+    with pytest.raises(TypeError, match="casting='safe' forbids float64 to int64"):
+        a.astype(int, casting="safe")
     for wrong in ({"order": "K"}, {"order": "C", "out": out}, {"out": gg.zeros(3)}):
         with pytest.raises(ValueError, match=r"order|out"):
             a.toarray(**wrong)

@@ -252,8 +252,13 @@ class Structure:
         return self.with_data(_own(self.data, copy=True))
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
-        """The array with another dtype."""
-        return self.with_data(xp.astype(self.data, as_dtype(dtype)))
+        """The array with another dtype; without `copy` itself if it has that already."""
+        dtype = as_dtype(dtype)
+        if not np.can_cast(self.dtype, dtype, casting):
+            raise DTypeError(f"astype: casting={casting!r} forbids {self.dtype} to {dtype}.")
+        if dtype == self.dtype:
+            return self.copy() if copy else self
+        return self.with_data(xp.astype(self.data, dtype))
 
     def to_device(self, device: Any) -> Any:
         """The array on another device."""
