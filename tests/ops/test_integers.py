@@ -71,3 +71,11 @@ def test_linspace_of_tensors_has_numpys_roundings(ends, how):
         np.testing.assert_array_equal(gg.linspace(*tensors, num, **how), expected)
         plain = gg.linspace(*ends, num, **{"dtype": "float64", **how})
         np.testing.assert_array_equal(plain, expected)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i4", "u4"])
+def test_a_derivative_of_a_polynomial_of_small_integers_has_numpys_dtype(dtype):
+    p = np.array([100, 90, 80, 70, 60, 50], dtype)
+    actual, expected = gg.polyder(gg.asarray(p)), np.polyder(p)
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(actual, expected)

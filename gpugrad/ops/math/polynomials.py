@@ -13,6 +13,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops._axes import arrays_of
 from gpugrad.ops._loops import check_order
+from gpugrad.registry.on_arrays import widened
 from gpugrad.registry.record import op
 
 _PAIRS = shaped([(4,), (2,)], [(2,), (3,)], [(3,), (3,)], [(1,), (2,)], [(), (2,)])
@@ -92,6 +93,7 @@ def polyder(xp, p, /, m=1):
     kept = xp.getitem(p, index=(slice(n),))
     if not n or not m:
         return kept
+    kept = widened(kept)  # NumPy's factors are int64
     powers = [math.perm(p.size - 1 - k, m) for k in range(n)]
     return xp.stack([powers[k] * xp.getitem(kept, index=(k,)) for k in range(n)])
 
