@@ -137,7 +137,8 @@ LENGTH_IS_DATA = {
     "bilinear_sample", "bilinear_sample_grads", "bin_counts", "conv1d", "conv2d", "convolution",
     "convolution_input_grad",
     "convolution_weight_grad", "convolve", "correlate", "digitize", "einsum", "grid_sample",
-    "piecewise_polynomial", "polyadd", "polysub", "polyval", "searchsorted", "sparse_softmax_cross_entropy", "spline_at",
+    "piecewise_polynomial", "polyadd", "polysub", "polyval", "searchsorted",
+    "sparse_softmax_cross_entropy", "spline_at",
 }  # fmt: skip
 EXACT_SHAPES = {  # rules of other ops, which get arrays of one shape
     "ctc_losses_grad", "flash_attention", "flash_attention_grad", "log_softmax_grad",
