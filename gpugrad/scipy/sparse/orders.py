@@ -67,7 +67,7 @@ class Ordered(Changes):
     def _extreme_with(self, other: Any, name: str) -> Any:
         combine: Any = getattr(xp, name)
         if is_number(other):
-            value = other if isinstance(other, (Tensor, *SCALARS)) else np.asarray(other)[()]
+            value: Any = other if isinstance(other, (Tensor, *SCALARS)) else np.asarray(other)[()]
             kept = combine(self.sum_of_places().data, value)
             if (value > 0) if name == "maximum" else (value < 0):
                 text = f"Taking {name} with {'>' if name == 'maximum' else '<'} 0 number results "

@@ -251,7 +251,7 @@ class Structure:
         """The same array; writes to its data do not reach this one."""
         return self.with_data(_own(self.data, copy=True))
 
-    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
+    def astype(self, dtype: Any, casting: Any = "unsafe", copy: bool = True) -> Any:
         """The array with another dtype; without `copy` itself if it has that already."""
         dtype = as_dtype(dtype)
         if not np.can_cast(self.dtype, dtype, casting):
