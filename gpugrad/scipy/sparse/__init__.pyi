@@ -140,6 +140,9 @@ def rand(
     format: str = "coo",
     dtype: DTypeLike = None,
     rng: Any = None,
+    data_rvs: Any = None,
+    *,
+    random_state: Any = None,
 ) -> Any:
     """A sparse matrix with random entries at random places, drawn as by `random_array`."""
 
@@ -150,6 +153,9 @@ def random(
     format: str = "coo",
     dtype: DTypeLike = None,
     rng: Any = None,
+    data_rvs: Any = None,
+    *,
+    random_state: Any = None,
 ) -> Any:
     """A sparse matrix with random entries at random places, drawn as by `random_array`."""
 
