@@ -125,20 +125,16 @@ def expand(xp, g, x_shape, axis, keepdims):
     return xp.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(x_shape)))
 
 
-def tangent_by(rule):
-    """The tangent of a reduction by the rule of its gradient ``(xp, g, out, x, ...)``.
+def reduced_tangent(xp, gradient, t, out, axis, keepdims):
+    """The tangent of a reduction by its ``gradient(g)``, given the tangent of each element.
 
-    Each element takes part in one result, so the rule multiplies by a slope what it gets for each
-    element, and the tangent is the sum of the products.
+    Each element takes part in one result, so the gradient multiplies by a slope what it gets for
+    each element, and the tangent is the sum of the products.
     """
-
-    def sum_of_products(xp, t, out, *args, axis, keepdims):
-        part = rule(xp, conjugate(xp, t), out, *args, axis=axis, keepdims=keepdims)
-        if part.dtype.kind == "c":
-            part = xp.conj(part) if out.dtype.kind == "c" else xp.real(part)
-        return xp.sum(part, axis=axis, keepdims=keepdims)
-
-    return sum_of_products
+    part = gradient(conjugate(xp, t))
+    if part.dtype.kind == "c":
+        part = xp.conj(part) if out.dtype.kind == "c" else xp.real(part)
+    return xp.sum(part, axis=axis, keepdims=keepdims)
 
 
 def reducing(name):

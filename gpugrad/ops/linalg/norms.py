@@ -6,7 +6,7 @@ import numpy as np
 
 from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import ArgumentError, AxisError, NoGradientError, ShapeError
-from gpugrad.ops._axes import expand, tangent_by
+from gpugrad.ops._axes import expand, reduced_tangent
 from gpugrad.ops._roots import root_of_powers
 from gpugrad.ops.linalg.common import as_inexact
 from gpugrad.registry.record import op
@@ -31,10 +31,10 @@ def _vector_norm_by(multiply, xp, g, out, x, axis, keepdims, ord):
 
 
 def _tangent(xp, t, out, x, axis, keepdims, ord):
-    def rule(xp, g, out, x, axis, keepdims):
+    def gradient(g):
         return _vector_norm_by(xp.masked_multiply, xp, g, out, x, axis, keepdims, ord)
 
-    return tangent_by(rule)(xp, t, out, x, axis=axis, keepdims=keepdims)
+    return reduced_tangent(xp, gradient, t, out, axis, keepdims)
 
 
 def _rule(multiply):

@@ -23,8 +23,8 @@ from gpugrad.ops._axes import (
     how_many,
     per_count,
     reduced,
+    reduced_tangent,
     reducing,
-    tangent_by,
 )
 from gpugrad.ops._roots import root_of_powers
 from gpugrad.ops.arrays import moves_in_c
@@ -113,10 +113,10 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
 
 
 def _prod_jvp(xp, t, out, x, axis, dtype, keepdims):
-    def rule(xp, g, out, x, axis, keepdims):
+    def gradient(g):
         return _prod_vjp(xp, g, x, axis, dtype, keepdims)
 
-    return tangent_by(rule)(xp, t, out, x, axis=axis, keepdims=keepdims)
+    return reduced_tangent(xp, gradient, t, out, axis, keepdims)
 
 
 @op([_prod_vjp], jvp=[_prod_jvp], batch=reducing("prod"), **_TOTALS, captures=True, mixed="float32")
@@ -255,10 +255,10 @@ def _std_rule(multiply):
 
 
 def _std_jvp(xp, t, out, x, axis, correction, keepdims, ddof):
-    def rule(xp, g, out, x, axis, keepdims):
+    def gradient(g):
         return _std_rule("masked_multiply")(xp, g, out, x, axis, correction, keepdims, ddof)
 
-    return tangent_by(rule)(xp, t, out, x, axis=axis, keepdims=keepdims)
+    return reduced_tangent(xp, gradient, t, out, axis, keepdims)
 
 
 def _std_opens(x, axis, correction, keepdims, ddof):
@@ -289,6 +289,15 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
     return hit * per_count(xp, expand(xp, g, x.shape, axis, keepdims), share)
 
 
+def _jvp_by(vjp):
+    def jvp(xp, t, out, x, axis, keepdims):
+        return reduced_tangent(
+            xp, lambda g: vjp(xp, g, out, x, axis, keepdims), t, out, axis, keepdims
+        )
+
+    return jvp
+
+
 def _extreme(name, which, result):
     ufunc = {"max": np.maximum, "min": np.minimum}[name]
 
@@ -309,12 +318,8 @@ def _extreme(name, which, result):
     {result}
     """
     more = {"kinds": "fci", "samples": _EVERY, "errors": EMPTY, "batch": reducing(name)}
-    more["jvp"] = [
-        lambda xp, t, out, x, axis, keepdims: tangent_by(_extreme_vjp)(
-            xp, t, out, x, axis=axis, keepdims=keepdims
-        )
-    ]
-    return op([_extreme_vjp], name=name, captures=True, reduces=name, **more)(extreme)
+    rules = {"vjp": [_extreme_vjp], "jvp": [_jvp_by(_extreme_vjp)]}
+    return op(**rules, name=name, captures=True, reduces=name, **more)(extreme)
 
 
 max_ = _extreme("max", "Largest", "[2. 3.]")
@@ -343,11 +348,7 @@ def _logsumexp_rule(xp, g, out, x, axis, keepdims):
 
 @op(
     [_logsumexp_vjp],
-    jvp=[
-        lambda xp, t, out, x, axis, keepdims: tangent_by(_logsumexp_rule)(
-            xp, t, out, x, axis=axis, keepdims=keepdims
-        )
-    ],
+    jvp=[_jvp_by(_logsumexp_rule)],
     kinds="fc",
     ref="scipy.special.logsumexp",
     errors=NO_AXIS,
