@@ -193,8 +193,8 @@ class NAdam(_Variant):
 
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
         """The decay factors, and the parts of the gradient and of the average in the step."""
-        now, later = (_momentum(h.beta_1, h.momentum_decay, t) for t in (step, step + 1))
-        product = _product(h.beta_1, h.momentum_decay, step)
+        now, later = (warm_momentum(h.beta_1, h.momentum_decay, t) for t in (step, step + 1))
+        product = momentum_product(h.beta_1, h.momentum_decay, step)
         root = math.sqrt(1 - h.beta_2**step)
         return {
             **super().numbers(h, rate, step),
@@ -207,16 +207,17 @@ class NAdam(_Variant):
         return (s.of_gradient * g + s.of_average * m) / (xp.sqrt(v) + s.epsilon)
 
 
-def _momentum(beta: float, decay: float, step: int) -> float:
+def warm_momentum(beta: float, decay: float, step: int) -> float:
+    """NAdam's momentum in a step."""
     return beta * (1 - 0.5 * 0.96 ** (step * decay))
 
 
 @functools.lru_cache(maxsize=64)
-def _product(beta: float, decay: float, step: int) -> float:
+def momentum_product(beta: float, decay: float, step: int) -> float:
     """The product of the momenta of steps 1 to `step`; it falls to 0."""
     product = 1.0
     for t in range(1, step + 1):
-        product *= _momentum(beta, decay, t)
+        product *= warm_momentum(beta, decay, t)
         if not product:
             break
     return product

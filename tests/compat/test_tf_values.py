@@ -87,8 +87,34 @@ math.scalar_mul(2.0, A)  math.reciprocal_no_nan([0.0, 2.0])  truncatediv([-7, 7]
 math.is_strictly_increasing([1, 2])  realdiv(A, 2.0)  nn.space_to_depth(I[:, :4], 2)  nn.depth_to_space(tile(I, [1, 1, 1, 2]), 2)
 nn.separable_conv2d(I, W, ones([1, 1, 6, 2]), [1, 1, 1, 1], "SAME")  nn.atrous_conv2d(I, W, 2, "SAME")  linalg.eye(2)  linalg.l2_normalize(B, 1)
 signal.fft(Z)  signal.ifft(Z)  signal.fft2d(Z2)  signal.rfft(A)
+math.top_k(A, 2).indices  math.bincount([1, 2, 5, 1], maxlength=4)  math.bincount([1, 2, 1], weights=[1.0, 2.0, 3.0], maxlength=2)  math.bincount([[1, 2], [0, 0]], axis=-1)
+math.bincount([1, 1, 2], binary_output=True)  math.bincount([1, 1], dtype="int64")  math.in_top_k([0, 1, 5], [[1.0, math_nan, 0.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], 2)
+math.segment_max(A, [0, 2, 2])  math.segment_prod(A, [0, 2, 2])  math.unsorted_segment_max(A, [0, 2, 2], 4)  math.unsorted_segment_min(K, [0, 2, 2, 0], 4)  math.lbeta(abs(B))
+linalg.diag_part(S, k=1)  linalg.diag_part(S, k=(-1, 0))  linalg.diag_part(B, k=(-1, 2), padding_value=9.0, align="LEFT_RIGHT")  linalg.diag(A, k=-1)
+nn.conv2d_transpose(I, W2, [2, 5, 4, 3], 1, dilations=2)  signal.rfft(A, [6])  signal.irfft(Z, [4])  signal.rfft2d(B, [2, 4])
+initializers.Constant(3)([2])  constant_initializer([1, 2, 3, 4])([2, 2])  zeros_initializer()([2], "float64")  initializers.Identity(3.0)([2, 3])
+same(initializers.GlorotUniform(seed=3))  same(initializers.RandomNormal(seed=3))  same(initializers.Orthogonal(2.0, seed=3))  same(initializers.VarianceScaling(2.0, "fan_out", "uniform", seed=1))
+elements(data.Dataset.range(4).map(lambda i: tf.ones([i], "int32")).padded_batch(2, padded_shapes=[5]))  elements(data.Dataset.range(4).map(lambda i: tf.ones([i])).padded_batch(2, [None], -1.0))
+elements(data.Dataset.range(4).map(lambda i: (tf.ones([i], "int32"), tf.ones([2]))).padded_batch(2, ([None], [3]), (7, -1.0)))
+while_loop(lambda i, a: i < 9, lambda i, a: [i + 1, a * 2.0], [0, 1.0], maximum_iterations=4)  while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.concat([a, [1.0]], 0)), (0, A), (TensorShape([]), TensorShape([None])))
+case([(constant(False), lambda: A), (constant(True), lambda: B)])  switch_case(constant(7), [lambda: A, lambda: B])
+steps(optimizers.SGD())  steps(optimizers.SGD(0.1, momentum=0.9))  steps(optimizers.SGD(0.1, momentum=0.9, nesterov=True))  steps(optimizers.SGD(0.1, weight_decay=0.1))  steps(optimizers.SGD(0.1, clipnorm=0.1))
+steps(optimizers.Adam())  steps(optimizers.Adam(0.1, epsilon=0.1))  steps(optimizers.Adam(0.1, 0.5, 0.9, amsgrad=True))  steps(optimizers.Adam(0.1, weight_decay=0.1))  steps(optimizers.AdamW(0.1, 0.1, epsilon=0.1))
+steps(optimizers.Adamax())  steps(optimizers.Adamax(0.1, epsilon=0.1))  steps(optimizers.Nadam())  steps(optimizers.Nadam(0.1, epsilon=0.1))  steps(optimizers.RMSprop(0.1))  steps(optimizers.RMSprop(0.1, 0.5, 0.9, 0.1, True))
+steps(optimizers.Adagrad())  steps(optimizers.Adagrad(0.1, 0.5, 0.1))  steps(optimizers.Adadelta())  steps(optimizers.Adadelta(0.5, 0.9, 0.1))  steps(optimizers.Lion())  steps(optimizers.Lion(0.1, 0.5, 0.9, weight_decay=0.1))
+steps(optimizers.Ftrl(0.1))  steps(optimizers.Ftrl(0.1, -0.3, 0.2, 0.01, 0.02, 0.1, 0.1))  steps(optimizers.SGD(0.1), constraint=nn.relu)
 cast([1, 2], "float")  constant(1, "float")  zeros([1], "double")  eye(1, dtype="half")
 """  # fmt: skip
+
+
+def steps_of(tf, optimizer, constraint=None) -> np.ndarray:
+    """A Variable after four steps of an optimizer, with gradients of other sizes."""
+    v = tf.Variable([[0.5, -1.0, 2.0], [0.1, 3.0, -0.2]], constraint=constraint)
+    for i in range(4):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.sin(v * (i + 1.0)) ** 2)
+        optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+    return v.numpy()
 
 
 def inputs(tf) -> dict[str, object]:
@@ -103,12 +129,15 @@ def inputs(tf) -> dict[str, object]:
         "T": f(3, 2), "Z": tf.constant([1 + 2j, -3j]), "Z2": tf.constant([[1 + 2j, -3j]]),
         "SB": tf.nn.softmax(b * 2), "I": f(2, 5, 4, 2), "W": f(3, 2, 2, 3), "W2": f(2, 2, 3, 2),
         "math_nan": math.nan, "math_inf": math.inf,
+        "steps": lambda *args, **options: steps_of(tf, *args, **options),
+        "same": lambda make: bool(np.all(make([4, 3]).numpy() == make([4, 3]).numpy())),
+        "elements": lambda dataset: list(dataset.as_numpy_iterator()),
     }  # fmt: skip
 
 
 class _Scope(dict):  # names of the table first, then of TensorFlow
     def __init__(self, tf) -> None:
-        super().__init__(inputs(tf))
+        super().__init__(inputs(tf) | {"tf": tf})
         self._tf = tf
 
     def __missing__(self, name: str) -> object:
@@ -151,7 +180,7 @@ def results(name: str) -> dict[str, str]:
     found = {}
     for call in calls():
         try:
-            found[call] = digest(eval(call, {"__builtins__": {}}, scope))
+            found[call] = digest(eval(call, {"__builtins__": {}, **scope}, scope))
         except Exception as error:
             found[call] = f"{type(error).__name__}: {str(error)[:80]!r}"
     return found

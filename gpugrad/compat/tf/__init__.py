@@ -59,12 +59,13 @@ from gpugrad.compat.tf import (
     linalg,
     math,
     nn,
+    optimizers,
     random,
     saving,
     state,
 )
 from gpugrad.compat.tf.control import TensorArray, function
-from gpugrad.compat.tf.convert import op, ops, tensor
+from gpugrad.compat.tf.convert import ints, op, ops, tensor
 from gpugrad.compat.tf.initializers import (
     constant_initializer,
     ones_initializer,
@@ -176,10 +177,8 @@ def _list_devices(device_type=None) -> list[Any]:
     ]
 
 
-_modules: dict[str, Any] = {
-    m.__name__.rpartition(".")[2]: m
-    for m in (data, debugging, distribute, errors, initializers, linalg, math, nn, random)
-}
+_parts = (data, debugging, distribute, errors, initializers, linalg, math, nn, optimizers, random)
+_modules: dict[str, Any] = {part.__name__.rpartition(".")[2]: part for part in _parts}
 
 
 def _module(name: str, *sources: Any, **members) -> Any:
@@ -202,10 +201,6 @@ dtypes = _module(
 autodiff = _module("autodiff", GradientTape=GradientTape, ForwardAccumulator=ForwardAccumulator)
 nest = _module(
     "nest", flatten=_nest.flatten, map_structure=_nest.map_structure, pack_sequence_as=_nest.pack
-)
-_kinds = {name: kind for name, kind in vars(state).items() if isinstance(kind, type)}
-optimizers = _module(
-    "optimizers", **{name: k for name, k in _kinds.items() if issubclass(k, state._Keras)}
 )
 train = _module(
     "train",
@@ -255,10 +250,28 @@ experimental = _module(
         experimental_enable_numpy_behavior=_nothing,
     ),
 )
+
+
+def _of_length(f: Any, several: int) -> Any:
+    """A transform whose length is its second argument; of several axes lengths."""
+    if several:
+        return lambda input, fft_length=None: f(
+            input, s=None if fft_length is None else ints(fft_length)
+        )
+    return lambda input, fft_length=None: f(
+        input, n=None if fft_length is None else ints(fft_length)[0]
+    )
+
+
 signal = _module(
     "signal",
-    **ops("""input: fft=fft.fft ifft=fft.ifft fft2d=fft.fft2 ifft2d=fft.ifft2 rfft=fft.rfft
-        irfft=fft.irfft rfft2d=fft.rfft2 irfft2d=fft.irfft2"""),
+    **ops(
+        "input: fft=fft.fft ifft=fft.ifft fft2d=fft.fft2 ifft2d=fft.ifft2",
+        rfft=_of_length(gg.fft.rfft, 0),
+        irfft=_of_length(gg.fft.irfft, 0),
+        rfft2d=_of_length(gg.fft.rfft2, 1),
+        irfft2d=_of_length(gg.fft.irfft2, 1),
+    ),
 )
 readers.append(sys.modules[__name__])
 show()

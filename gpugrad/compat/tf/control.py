@@ -13,6 +13,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.tf.arrays import constant
 from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.debugging import assert_greater, assert_less_equal
 from gpugrad.compat.tf.errors import OutOfRangeError
 from gpugrad.compat.tf.shapes import TensorSpec, numpys
 from gpugrad.core import nest
@@ -174,21 +175,59 @@ def cond(pred, true_fn=None, false_fn=None, name=None) -> Any:
     return gg.cond(tensor(pred), true_fn, false_fn)
 
 
-def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name=None) -> Any:
-    (pred, f), *rest = pred_fn_pairs
+def pairs_of(pred_fn_pairs) -> list[tuple[Any, Callable[[], Any]]]:
+    """The pairs of a condition and a function, which may be in a dict."""
+    return list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+
+
+def check_predicates(predicates, default=None, exclusive=False) -> Tensor:
+    """How many conditions of `case` hold: with no default at least one, if exclusive at most."""
+    n = gg.sum(gg.stack([gg.astype(tensor(p), "int32") for p in predicates]))
+    if default is None:
+        assert_greater(n, 0, "case: no condition holds, and there is no default.")
+    if exclusive:
+        assert_less_equal(n, 1, "case: several conditions hold, with exclusive=True.")
+    return n
+
+
+def choose(cond, pairs, default=None) -> Any:
+    """The function of the first condition that holds; by default that of the last one."""
+    (pred, f), *rest = pairs
     if not rest:
         return cond(pred, f, f if default is None else default)
-    return cond(pred, f, lambda: case(rest, default))
+    return cond(pred, f, lambda: choose(cond, rest, default))
+
+
+def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name=None) -> Any:
+    pairs = pairs_of(pred_fn_pairs)
+    if default is None:
+        check_predicates([p for p, _ in pairs])
+    return choose(cond, pairs, default)
+
+
+def branches(equals, branch_fns, default) -> tuple[list[tuple[Any, Any]], Any]:
+    """The pairs for `choose` of functions by number, and the default, which is the last one."""
+    pairs = list(branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns))
+    pairs = [p[1] if isinstance(p[1], tuple) else p for p in pairs]  # of (number, function)
+    return [(equals(i), f) for i, f in pairs], default or pairs[-1][1]
 
 
 def switch_case(branch_index, branch_fns, default=None, name=None) -> Any:
-    pairs = list(branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns))
-    pairs = [p[1] if isinstance(p[1], tuple) else p for p in pairs]  # of (number, function)
     index = tensor(branch_index)
-    return case([(index == i, f) for i, f in pairs], default or pairs[-1][1])
+    return choose(cond, *branches(lambda i: index == i, branch_fns, default))
 
 
-def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **options) -> Any:
+def while_loop(
+    cond,
+    body,
+    loop_vars,
+    shape_invariants=None,
+    parallel_iterations=10,
+    back_prop=True,
+    swap_memory=False,
+    maximum_iterations=None,
+    name=None,
+) -> Any:
     start = nest.map_structure(lambda v: v if isinstance(v, TensorArray) else tensor(v), loop_vars)
     arrays = any(isinstance(v, TensorArray) for v in nest.flatten(start))
     call: Any = (lambda f, v: f(**v)) if isinstance(start, dict) else (lambda f, v: f(*v))
@@ -201,7 +240,7 @@ def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **option
             raise ArgumentError(f"while_loop: {new!r:.60} has not the structure of loop_vars.")
         return nest.pack(start, leaves)
 
-    if not arrays and maximum_iterations is None:
+    if not arrays and maximum_iterations is None and shape_invariants is None:
         return gg.while_loop(lambda v: tensor(call(cond, v)), advance, start)
     values, most = start, np.inf if maximum_iterations is None else int(maximum_iterations)
     n = 0
@@ -210,7 +249,17 @@ def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **option
     return values
 
 
-def map_fn(fn, elems, dtype=None, *others, fn_output_signature=None, **options) -> Any:
+def map_fn(
+    fn,
+    elems,
+    dtype=None,
+    parallel_iterations=None,
+    back_prop=True,
+    swap_memory=False,
+    infer_shape=True,
+    name=None,
+    fn_output_signature=None,
+) -> Any:
     elems = nest.map_structure(tensor, elems)
     n = nest.flatten(elems)[0].shape[0]
     results = [fn(nest.map_structure(lambda x, i=i: x[i], elems)) for i in np.arange(n).tolist()]
@@ -226,7 +275,17 @@ def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) -> Any:
     return gg.vectorized_map(fn, nest.map_structure(tensor, elems))
 
 
-def scan(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
+def scan(
+    fn,
+    elems,
+    initializer=None,
+    parallel_iterations=10,
+    back_prop=True,
+    swap_memory=False,
+    infer_shape=True,
+    reverse=False,
+    name=None,
+) -> Any:
     elems = nest.map_structure(tensor, elems)
     if initializer is None:
         first = nest.map_structure(lambda x: x[-1 if reverse else 0], elems)
@@ -243,12 +302,23 @@ def scan(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
     return gg.scan(step, nest.map_structure(tensor, initializer), elems, reverse=reverse)[1]
 
 
-def foldl(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
-    results = scan(fn, elems, initializer, reverse=reverse)
-    return nest.map_structure(lambda x: x[0 if reverse else -1], results)
+def _fold(reverse: bool) -> Callable[..., Any]:
+    def fold(
+        fn,
+        elems,
+        initializer=None,
+        parallel_iterations=10,
+        back_prop=True,
+        swap_memory=False,
+        name=None,
+    ) -> Any:
+        results = scan(fn, elems, initializer, reverse=reverse)
+        return nest.map_structure(lambda x: x[0 if reverse else -1], results)
+
+    return fold
 
 
-foldr = functools.partial(foldl, reverse=True)
+foldl, foldr = _fold(False), _fold(True)
 
 
 def py_function(func=None, inp=None, Tout=None, name=None) -> Any:

@@ -116,7 +116,8 @@ _READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("shape", "dims", "multiples", "perm", "begin", "size", "batch_shape"), ints),
     **dict.fromkeys(("axis", "axes", "shift"), axes),
     **dict.fromkeys(("indices", "ids", "segment_ids", "mask", "condition", "lengths"), tensor),
-    **dict.fromkeys(("k", "num", "num_rows", "num_columns", "num_lower", "num_upper"), int),
+    "k": lambda k: ints(k) if isinstance(k, (list, tuple)) else int(k),
+    **dict.fromkeys(("num", "num_rows", "num_columns", "num_lower", "num_upper"), int),
     **dict.fromkeys(("depth", "num_segments", "num_classes", "num_samples", "maxlen"), int),
     **dict.fromkeys(("dtype", "out_type", "output_type", "index_type", "out_idx"), numpys),
     **dict.fromkeys(("keepdims", "transpose_a", "transpose_b", "adjoint"), bool),
@@ -128,7 +129,8 @@ _RENAMED = {"keep_dims": "keepdims", "filter": "filters", "stride": "strides", "
 _KNOWN_AS = {**_RENAMED, **dict.fromkeys(_AXIS, "axis")}
 """TensorFlow 1's names of parameters."""
 _WITHOUT_EFFECT = """name layout validate_args validate_indices alg partition_strategy a_is_sparse
-b_is_sparse use_cudnn_on_gpu grad_a grad_b fast align padding_value"""
+b_is_sparse use_cudnn_on_gpu grad_a grad_b fast"""
+_NAME = (str, type(None))
 _IGNORED = frozenset(_WITHOUT_EFFECT.split())
 """Parameters without effect, also where a function does not list them."""
 
@@ -158,7 +160,7 @@ def op(f: Callable[..., Any], name: str = "", parameters: dict[str, Any] | None 
     @functools.wraps(f)
     def call(*args, **keywords) -> Any:
         values = [*args[:n], *required[len(args) :]]
-        wrong = len(args) > len(shown)
+        wrong = len(args) > n and not (len(args) == n + 1 and isinstance(args[n], _NAME))
         for key, value in keywords.items():
             i = places.get(key, places.get(_KNOWN_AS.get(key, "")))
             if i is not None and i >= len(args):

@@ -13,7 +13,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.convert import tensor
-from gpugrad.compat.tf.errors import ConversionError, OutOfRangeError
+from gpugrad.compat.tf.errors import ConversionError, DataLossError, OutOfRangeError
 from gpugrad.compat.tf.shapes import TensorSpec
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
@@ -130,8 +130,9 @@ class Dataset:
         def element(value) -> Any:
             if types is None:
                 return _arrays(value)
-            leaves = nest.flatten(value) if nest.children(types) is not None else [value]
-            pairs = zip(leaves, nest.flatten(types), strict=True)
+            one = nest.children(types) is None
+            parts = [value] if one else nest.flatten_like(types, value, "from_generator")
+            pairs = zip(parts, nest.flatten(types), strict=True)
             return nest.pack(types, [tensor(v, getattr(s, "dtype", s)) for v, s in pairs])
 
         return Dataset(lambda: map(element, generator(*args)))
@@ -249,9 +250,12 @@ class Dataset:
     def padded_batch(
         self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False
     ) -> Any:
-        fill = 0 if padding_values is None else padding_values
-        stack = functools.partial(_stack, join=lambda column: _padded(column, fill))
-        return map(stack, _chunks(self, batch_size, drop_remainder))
+        for chunk in _chunks(self, batch_size, drop_remainder):
+            columns = list(zip(*map(nest.flatten, chunk), strict=True))
+            shapes = _for_parts(padded_shapes, chunk[0], len(columns))
+            fills = _for_parts(padding_values, chunk[0], len(columns))
+            parts = [_padded(*part) for part in zip(columns, shapes, fills, strict=True)]
+            yield nest.pack(chunk[0], parts)
 
     def unbatch(self, name=None) -> Dataset:
         return self.flat_map(lambda *x: Dataset.from_tensor_slices(x[0] if len(x) == 1 else x))
@@ -348,9 +352,24 @@ def _stack(elements: list[Any], join: Callable[[list[Any]], Any] = gg.stack) -> 
     return nest.pack(elements[0], [join(list(column)) for column in columns])
 
 
-def _padded(column: list[Tensor], fill) -> Tensor:
-    shape = np.max([x.shape for x in column], axis=0).tolist()
-    widths = [[(0, n - m) for n, m in zip(shape, x.shape, strict=True)] for x in column]
+def _for_parts(given, element, n: int) -> list[Any]:
+    """The settings of the n parts of an element; one alone is for all."""
+    if isinstance(given, dict):
+        return [given[key] for key in element]
+    if isinstance(given, tuple) and isinstance(element, tuple):
+        return list(given)
+    return [given] * n if given is None or n == 1 or np.ndim(given) == 0 else list(given)
+
+
+def _padded(column: tuple[Tensor, ...], shape, fill) -> Tensor:
+    """Elements as one Tensor, with `fill` at their ends up to a shape, whose None is the most."""
+    most = np.max([x.shape for x in column], axis=0).tolist()
+    pairs = zip(most if shape is None else shape, most, strict=True)
+    lengths = [m if n is None or int(n) == -1 else int(n) for n, m in pairs]
+    if any(n < m for n, m in zip(lengths, most, strict=True)):
+        raise DataLossError(f"padded_batch: an element of shape {most} is larger than {lengths}.")
+    widths = [[(0, n - m) for n, m in zip(lengths, x.shape, strict=True)] for x in column]
+    fill = 0 if fill is None else fill
     return gg.stack(
         [gg.pad(x, w, constant_values=fill) for x, w in zip(column, widths, strict=True)]
     )

@@ -73,4 +73,5 @@ _CLASSES = {f"{name}Error": _class(name, i) for i, name in enumerate(_NAMES.spli
 OperatorNotAllowedInGraphError = ConversionError
 FailedPreconditionError: Any = _CLASSES["FailedPreconditionError"]
 OutOfRangeError: Any = _CLASSES["OutOfRangeError"]
+DataLossError: Any = _CLASSES["DataLossError"]
 __getattr__, __dir__ = forwarding(__name__, _CLASSES, own=globals())

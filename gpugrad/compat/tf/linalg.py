@@ -7,7 +7,7 @@ from typing import Any
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import arrays, math
-from gpugrad.compat.tf.convert import keeping, op, ops, tensor
+from gpugrad.compat.tf.convert import ints, keeping, op, ops, tensor
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 
@@ -115,6 +115,30 @@ def lu(input, output_idx_type="int32") -> Any:
     return factors, gg.astype(order, output_idx_type)
 
 
+def _diag(
+    diagonal, name=None, k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT"
+) -> Tensor:
+    if num_rows != -1 or num_cols != -1 or padding_value != 0:
+        raise ArgumentError("diag: num_rows=, num_cols= and padding_value= are not understood.")
+    return gg.diag_embed(diagonal, offset=k)
+
+
+def _diag_part(input, name=None, k=0, padding_value=0, align="RIGHT_LEFT") -> Tensor:
+    """A diagonal, or several as rows, from the highest to the lowest, with pads at their ends."""
+    if isinstance(k, int):
+        return _diagonal(input, offset=k)
+    low, high = ints(k)
+    rows = [_diagonal(input, offset=d) for d in range(high, low - 1, -1)]
+    longest = max(row.shape[-1] for row in rows)
+    above, below = align.split("_")
+    for i, row in enumerate(rows):
+        gap = longest - row.shape[-1]
+        before = gap if (above if high - i >= 0 else below) == "RIGHT" else 0
+        widths = [(0, 0)] * (row.ndim - 1) + [(before, gap - before)]
+        rows[i] = gg.pad(row, widths, constant_values=padding_value)
+    return gg.stack(rows, axis=-2)
+
+
 def _logdet(matrix) -> Tensor:
     return 2 * gg.sum(gg.log(gg.real(_diagonal(gg.linalg.cholesky(matrix)))), axis=-1)
 
@@ -134,8 +158,8 @@ _OPS = ops(
     matvec=lambda a, b, transpose_a=False, adjoint_a=False: matmul(
         a, gg.expand_dims(b, axis=-1), transpose_a, False, adjoint_a
     )[..., 0],
-    diag=lambda diagonal, name=None, k=0: gg.diag_embed(diagonal, offset=k),
-    diag_part=lambda input, name=None, k=0: _diagonal(input, offset=k),
+    diag_part=_diag_part,
+    diag=_diag,
     tensor_diag=lambda diagonal: gg.reshape(gg.diag(gg.ravel(diagonal)), diagonal.shape * 2),
     inv=lambda input, adjoint=False: _inverse(_adjoint(input, adjoint)),
     solve=lambda matrix, rhs, adjoint=False: _solve(_adjoint(matrix, adjoint), rhs),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.convert import keeping, op, ops, tensor, together
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
 
 
 def _reduction(f: Callable[..., Tensor], dtype=None) -> Callable[..., Tensor]:
@@ -41,11 +42,25 @@ def _cumulative(f: Callable[..., Tensor], first: float) -> Callable[..., Tensor]
 def _segments(kind: str) -> dict[str, Callable[..., Tensor]]:
     f: Any = getattr(gg, f"segment_{kind}")
 
+    def filled(data, segment_ids, n: int, value: float) -> Tensor:
+        """With a value in segments without elements."""
+        found = f(data, segment_ids, num_segments=n)
+        ids = gg.ravel(segment_ids)
+        count = gg.segment_sum(gg.ones(ids.shape, dtype="int32"), ids, num_segments=n)
+        empty = gg.reshape(count == 0, (n,) + (1,) * (found.ndim - 1))
+        return gg.where(empty, gg.full_like(found, value), found)
+
     def segments(data, segment_ids) -> Tensor:
         n = int(gg.max(segment_ids)) + 1 if segment_ids.size else 0
+        if kind in ("max", "min", "prod"):
+            return filled(data, segment_ids, n, kind == "prod")
         return keeping(data, f(data, segment_ids, num_segments=n))
 
     def unsorted(data, segment_ids, num_segments) -> Tensor:
+        if kind in ("max", "min"):
+            limits = (gg.finfo if data.dtype.kind == "f" else gg.iinfo)(data.dtype)
+            value = limits.min if kind == "max" else limits.max
+            return filled(data, segment_ids, num_segments, value)
         return f(data, segment_ids, num_segments=num_segments)
 
     both: dict[str, Any] = {f"segment_{kind}": segments, f"unsorted_segment_{kind}": unsorted}
@@ -56,15 +71,26 @@ def _extreme(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return lambda input, axis=0, output_type="int64": gg.astype(f(input, axis=axis), output_type)
 
 
-def _top_k(input, k=1, sorted=True, index_type="int32") -> Any:
+class TopKV2(NamedTuple):
+    """The largest elements, and where they are."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _top_k(input, k=1, sorted=True, index_type="int32") -> TopKV2:
     values, indices = gg.top_k(input, k)
-    return values, gg.astype(indices, index_type)
+    return TopKV2(values, gg.astype(indices, index_type))
 
 
 def _in_top_k(targets=..., predictions=..., k=...) -> Tensor:
+    """Whether few predictions are larger than that of the target; no if one is not finite."""
     targets, predictions = tensor(targets), tensor(predictions)
-    own = gg.take_along_axis(predictions, gg.expand_dims(targets, axis=1), axis=1)
-    return gg.sum(predictions > own, axis=1) < k
+    known = (targets >= 0) & (targets < predictions.shape[1])
+    place = gg.expand_dims(gg.where(known, targets, gg.zeros_like(targets)), axis=1)
+    own = gg.take_along_axis(predictions, place, axis=1)
+    finite = gg.all(gg.isfinite(predictions), axis=1)
+    return (gg.sum(predictions > own, axis=1) < k) & known & finite
 
 
 def _l2_normalize(x, axis=None, epsilon=1e-12) -> Tensor:
@@ -73,10 +99,26 @@ def _l2_normalize(x, axis=None, epsilon=1e-12) -> Tensor:
 
 
 @op
-def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32") -> Tensor:
-    weights = None if weights is None else tensor(weights)
-    found = gg.bincount(gg.ravel(arr), weights, int(minlength or 0))
-    return found if weights is not None else gg.astype(found, dtype)
+def bincount(
+    arr, weights=None, minlength=None, maxlength=None, dtype="int32", axis=None, binary_output=False
+) -> Tensor:
+    """How often each number occurs, or the sum of its weights; numbers from `maxlength` on do not.
+
+    With ``axis=-1`` each row is counted, otherwise all elements together.
+    """
+    if axis not in (None, 0, -1):
+        raise ArgumentError(f"bincount: axis={axis} is not None, 0 or -1.")
+    rows = gg.reshape(arr, (-1, arr.shape[-1] if arr.ndim else 1) if axis == -1 else (1, -1))
+    given = gg.ones(rows.shape, dtype=dtype) if weights is None else tensor(weights)
+    n = max(int(gg.max(rows)) + 1 if rows.size else 0, int(minlength or 0))
+    n = n if maxlength is None else min(n, int(maxlength))
+    inside = gg.ravel(rows < n)
+    number = gg.astype(rows, "int64") + n * gg.arange(rows.shape[0])[:, None]
+    each = gg.ravel(gg.reshape(given, rows.shape))[inside]
+    total = gg.segment_sum(each, gg.ravel(number)[inside], num_segments=n * rows.shape[0])
+    if binary_output:
+        total = gg.astype(total != 0, given.dtype)
+    return gg.reshape(total, (*arr.shape[:-1], n) if axis == -1 else (n,))
 
 
 @op
@@ -111,7 +153,7 @@ _OPS = ops(
     """x: abs acos acosh asin asinh atan atanh ceil conj cos cosh digamma=special.digamma
     erf=special.erf erfc=special.erfc erfcinv=special.erfcinv erfinv=special.erfinv exp expm1 floor
     invert_permutation=argsort is_finite=isfinite is_inf=isinf is_nan=isnan
-    lbeta=special.multigammaln lgamma=special.gammaln log log1p log_sigmoid logical_not
+    lgamma=special.gammaln log log1p log_sigmoid logical_not
     ndtri=special.ndtri negative reciprocal rint round rsqrt sigmoid sign sin sinh sqrt square tan
     tanh bessel_i0=special.i0 bessel_i0e=special.i0e bessel_i1=special.i1 bessel_i1e=special.i1e
     input: real imag angle
@@ -145,6 +187,7 @@ _OPS = ops(
     top_k=_top_k,
     in_top_k=_in_top_k,
     l2_normalize=_l2_normalize,
+    lbeta=lambda x: gg.sum(gg.special.gammaln(x), axis=-1) - gg.special.gammaln(gg.sum(x, axis=-1)),
     polyval=_polyval,
     reciprocal_no_nan=lambda x: gg.special.divide_no_nan(gg.ones_like(x), x),
     truncatediv=lambda x, y: gg.astype(gg.trunc(gg.divide(x, y)), x.dtype),

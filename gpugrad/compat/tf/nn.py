@@ -185,10 +185,11 @@ def _transposed(n: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         last = layout(f"conv{n}d_transpose", data_format)
         x, w, stride = _first(input, last), _kernels(filters, n), _spatial(strides, n, last)
+        dilation = _spatial(dilations or 1, n, last)
         lengths = ints(output_shape)
         lengths = lengths if len(lengths) == n else lengths[1:-1] if last else lengths[2:]
-        pairs = _padding("conv_transpose", padding, lengths, w.shape[2:], stride, (1,) * n, last)
-        full = f(x, w, None, stride)  # of all that the windows reach
+        pairs = _padding("conv_transpose", padding, lengths, w.shape[2:], stride, dilation, last)
+        full = f(x, w, None, stride, dilation=dilation)  # of all that the windows reach
         ends = [(m + a + b, k) for m, (a, b), k in zip(lengths, pairs, full.shape[2:], strict=True)]
         full = gg.pad(full, [(0, 0), (0, 0), *((0, max(m - k, 0)) for m, k in ends)])
         index = tuple(slice(a, a + m) for m, (a, _) in zip(lengths, pairs, strict=True))

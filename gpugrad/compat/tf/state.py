@@ -1,4 +1,4 @@
-"""Variables, modules and optimizers with TensorFlow's arguments."""
+"""Variables and modules with TensorFlow's arguments."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ class Variable(gg.Variable):
     [2, 3]
     """
 
-    __slots__ = ()
+    __slots__ = ("constraint",)
 
     def __init__(self, initial_value=None, trainable=None, *others, shape=..., **options) -> None:
         options = named(others, options)
+        self.constraint = options.get("constraint")
         if callable(initial_value) and not isinstance(initial_value, Tensor):
             initial_value = initial_value()
         if initial_value is None:
@@ -152,50 +153,3 @@ def _walk(module, path, recursive: bool, seen: set[int] | None) -> Iterator[Any]
                 modules.append((place, x))
     for place, x in modules:
         yield from _walk(x, place, recursive, seen)
-
-
-class _Keras:
-    """The methods of Keras' optimizers that gpugrad's lack."""
-
-    _base: Any
-    learning_rate: Any
-
-    def apply_gradients(self, grads_and_vars, *others, **options) -> None:
-        self._base.apply_gradients(self, list(grads_and_vars))
-
-    def apply(self, grads, trainable_variables) -> None:
-        self.apply_gradients(zip(grads, trainable_variables, strict=True))
-
-    def minimize(self, loss, var_list, grad_loss=None, name=None, tape=None) -> None:
-        if tape is None:
-            with gg.GradientTape() as tape:
-                value = loss()
-        else:
-            value = loss
-        variables = var_list() if callable(var_list) else list(var_list)
-        self.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
-
-    lr = property(
-        lambda self: self.learning_rate, lambda self, value: setattr(self, "learning_rate", value)
-    )
-
-
-def _optimizer(own: Any, **defaults) -> Any:
-    """A class of Keras' by gpugrad's, with other defaults; without settings of names."""
-
-    def __init__(self, learning_rate=None, *args, **options) -> None:
-        rate = options.pop("lr", learning_rate)
-        given = {**defaults, **{k: v for k, v in options.items() if v is not None and k != "name"}}
-        own.__init__(self, *(() if rate is None else (rate, *args)), **given)
-
-    members = {"__init__": __init__, "_base": own, "__doc__": f"`gpugrad.optim.{own.__name__}`."}
-    return type(own.__name__, (_Keras, own), members)
-
-
-SGD, Adagrad = _optimizer(gg.optim.SGD), _optimizer(gg.optim.Adagrad)
-Adadelta, RMSprop = _optimizer(gg.optim.Adadelta), _optimizer(gg.optim.RMSprop)
-Adam, AdamW, Adamax, Nadam = (
-    _optimizer(own, epsilon=1e-7)
-    for own in (gg.optim.Adam, gg.optim.AdamW, gg.optim.Adamax, gg.optim.NAdam)
-)
-Lion = _optimizer(gg.optim.Lion)

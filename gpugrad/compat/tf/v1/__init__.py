@@ -15,40 +15,58 @@ then on each returns a `Node`, which a `Session` runs.
 # ruff: noqa: F401  # TensorFlow's names
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gpugrad as gg
 from gpugrad.compat import tf
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import arrays, initializers, state
-from gpugrad.compat.tf.convert import ints, tensor
+from gpugrad.compat.tf.convert import tensor, together
 from gpugrad.compat.tf.initializers import constant_initializer, ones_initializer, zeros_initializer
 from gpugrad.compat.tf.shapes import readers
-from gpugrad.compat.tf.v1 import train
+from gpugrad.compat.tf.v1 import control, train
+from gpugrad.compat.tf.v1.gradients import gradients
 from gpugrad.compat.tf.v1.graph import (
     Effect,
     Graph,
-    InteractiveSession,
+    GraphKeys,
     Node,
     Placeholder,
     RefVariable,
-    Session,
+    Run,
+    deferred,
+    disable_eager_execution,
+    enable_eager_execution,
+    executing_eagerly,
     get_default_graph,
     get_default_session,
     graphs,
     reset_default_graph,
-    scopes,
 )
-from gpugrad.compat.tf.v1.train import gradients
+from gpugrad.compat.tf.v1.scopes import (
+    AUTO_REUSE,
+    VariableScope,
+    add_to_collection,
+    get_collection,
+    get_collection_ref,
+    get_variable,
+    get_variable_scope,
+    global_variables,
+    local_variables,
+    model_variables,
+    moving_average_variables,
+    name_scope,
+    trainable_variables,
+    variable_scope,
+)
+from gpugrad.compat.tf.v1.session import InteractiveSession, Session
 from gpugrad.core import nest
 from gpugrad.core.known_as import MissingNameError
-from gpugrad.errors import ArgumentError
 
 readers.append(sys.modules[__name__])
 placeholder = Placeholder
@@ -67,92 +85,33 @@ class Variable(RefVariable):
         return state.Variable(*args, **keywords) if executing_eagerly() else super().__new__(cls)
 
 
-def get_variable(
-    name: str,
-    shape=None,
-    dtype="float32",
-    initializer=None,
-    regularizer=None,
-    trainable=True,
-    *others,
-    **options,
-) -> RefVariable:
-    """The Variable of a name in the current scope, which is declared if it is new."""
-    path = "/".join([*scopes, name])
-    known = get_default_graph().variables.get(f"{path}:0")
-    if known is not None:
-        if _reuse[-1]:
-            return known
-        raise ArgumentError(f"get_variable: {path!r} exists; use variable_scope(reuse=True).")
-    value = initializer or glorot_uniform_initializer()
-    if callable(value):
-        value = Node(functools.partial(value, ints(shape), dtype=dtype))
-    return RefVariable(value, trainable, name=name, dtype=dtype)
-
-
-_reuse: list[Any] = [False]
-AUTO_REUSE = True
-
-
-@contextlib.contextmanager
-def variable_scope(
-    name_or_scope, default_name=None, values=None, reuse=None, **options
-) -> Iterator[Any]:
-    _reuse.append(_reuse[-1] if reuse is None else reuse)
-    try:
-        with name_scope(name_or_scope, default_name) as path:
-            yield path[:-1]
-    finally:
-        _reuse.pop()
-
-
-@contextlib.contextmanager
-def name_scope(name, default_name=None, values=None) -> Iterator[Any]:
-    scopes.append(str(getattr(name, "name", name) or default_name))
-    try:
-        yield "/".join(scopes) + "/"
-    finally:
-        scopes.pop()
-
-
 def variables_initializer(var_list, name="init") -> Node:
-    return Effect(lambda run: run.all(variable.start(run) for variable in var_list), name)
+    chosen = list(var_list)
+
+    def start(run: Run) -> None:
+        for variable in chosen:
+            variable.start(run)
+
+    return Effect(start, name, starts=True)
 
 
 def global_variables_initializer() -> Node:
-    return variables_initializer(get_default_graph().variables.values())
+    return variables_initializer(global_variables())
 
 
-initialize_all_variables = local_variables_initializer = global_variables_initializer
+def local_variables_initializer() -> Node:
+    return variables_initializer(local_variables())
 
 
-def get_collection(key: str, scope=None) -> list[Any]:
-    return get_default_graph().get_collection(key, scope)
-
-
-def add_to_collection(name: str, value) -> None:
-    get_default_graph().collections.setdefault(name, []).append(value)
-
-
-def get_variable_scope() -> Any:
-    again = functools.partial(_reuse.__setitem__, -1, True)
-    return types.SimpleNamespace(name="/".join(scopes), reuse=_reuse[-1], reuse_variables=again)
-
-
-trainable_variables = functools.partial(get_collection, "trainable_variables")
-global_variables = functools.partial(get_collection, "global_variables")
-all_variables, local_variables = global_variables, functools.partial(get_collection, "local")
+initialize_all_variables, all_variables = global_variables_initializer, global_variables
+initialize_variables, initialize_local_variables = (
+    variables_initializer,
+    local_variables_initializer,
+)
 
 
 def is_tensor(x) -> bool:
     return isinstance(x, Node) or arrays.is_tensor(x)
-
-
-class GraphKeys:
-    """Names of collections."""
-
-    GLOBAL_VARIABLES, TRAINABLE_VARIABLES = "variables", "trainable_variables"
-    REGULARIZATION_LOSSES, UPDATE_OPS = "regularization_losses", "update_ops"
 
 
 def _update(method: str) -> Callable[..., Node]:
@@ -162,12 +121,45 @@ def _update(method: str) -> Callable[..., Node]:
 assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
 
 
-def group(*inputs, **options) -> Node:
-    return Effect(lambda run: run.all(run.of(x) for x in nest.flatten(list(inputs))), "group")
+def _scatter(method: str) -> Callable[..., Node]:
+    return lambda ref, indices, updates, *others, **options: getattr(ref, method)(indices, updates)
 
 
-def no_op(*args, **options) -> Node:
-    return group()
+scatter_add, scatter_sub = _scatter("scatter_add"), _scatter("scatter_sub")
+scatter_update = _scatter("scatter_update")
+
+
+def group(*inputs, name=None) -> Node:
+    """An operation that runs others."""
+    return Effect(lambda run: None, name or "group", list(inputs), _starts(inputs))
+
+
+def _starts(inputs) -> bool:
+    return any(getattr(x, "starts", False) for x in nest.flatten(list(inputs)))
+
+
+def tuple(tensors, name=None, control_inputs=None) -> list[Any]:
+    """Tensors, each of which has a value when all are computed."""
+    first = [*tensors, *(control_inputs or [])]
+    with get_default_graph().control_dependencies(first):
+        return [None if x is None else deferred(tf.identity)(x) for x in tensors]
+
+
+def no_op(name=None, *args, **options) -> Node:
+    return group(name=name)
+
+
+def control_dependencies(control_inputs) -> Any:
+    """A block whose operations run after others."""
+    if executing_eagerly():
+        return tf.control_dependencies(control_inputs)
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def device(device_name_or_function) -> Any:
+    """A block on a device; a function that chooses devices is not called."""
+    name = None if callable(device_name_or_function) else device_name_or_function
+    return tf.device(name)
 
 
 _initializer = initializers._initializer
@@ -178,32 +170,31 @@ glorot_uniform_initializer = initializers.glorot_uniform
 glorot_normal_initializer = initializers.glorot_normal
 
 
-_eager = [True]
-
-
-def executing_eagerly() -> bool:
-    """Whether functions compute at once: until a graph is begun or eager execution disabled."""
-    return _eager[-1] and len(graphs) == 1
-
-
-def disable_eager_execution() -> None:
-    _eager[-1] = False
-
-
-def enable_eager_execution(*args, **options) -> None:
-    """Let functions compute at once."""
-    _eager[-1] = True
-
-
 disable_v2_behavior, enable_v2_behavior = disable_eager_execution, enable_eager_execution
 
 
-def _deferred(f: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(f)
-    def call(*args, **keywords) -> Any:
-        return f(*args, **keywords) if executing_eagerly() else Node(f, args, keywords)
+def _flow(name: str) -> Callable[..., Any]:
+    """Control flow, which calls its functions at once: in a graph with Nodes."""
 
-    return call
+    def call(*args, **keywords) -> Any:
+        return getattr(tf if executing_eagerly() else control, name)(*args, **keywords)
+
+    return functools.wraps(getattr(control, name))(call)
+
+
+cond, case, switch_case, while_loop = map(_flow, ("cond", "case", "switch_case", "while_loop"))
+map_fn, scan, foldl, foldr = map(_flow, ("map_fn", "scan", "foldl", "foldr"))
+custom_gradient, TensorArray = map(_flow, ("custom_gradient", "TensorArray"))
+
+
+def div(x, y, name=None) -> Any:
+    """A quotient, which is rounded down for integers."""
+    return deferred(_quotient)(x, y)
+
+
+def _quotient(x, y) -> Any:
+    x, y = together(x, y)
+    return gg.floor_divide(x, y) if x.dtype.kind in "iu" else gg.divide(x, y)
 
 
 def install() -> None:
@@ -223,7 +214,7 @@ class _Names:
 
     def __getattr__(self, name: str) -> Any:
         value = self._own.get(name) or getattr(self._module, name)
-        return _deferred(value) if callable(value) and not isinstance(value, type) else value
+        return deferred(value) if callable(value) and not isinstance(value, type) else value
 
 
 def _dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None) -> Any:
@@ -258,7 +249,7 @@ assert_scalar assert_type assert_integer check_numerics is_numeric_tensor Assert
 _RENAMED = """matrix_inverse=linalg.inv matrix_determinant=linalg.det diag=linalg.tensor_diag
 diag_part=linalg.tensor_diag_part batch_matmul=linalg.matmul self_adjoint_eig=linalg.eigh
 arg_max=math.argmax arg_min=math.argmin mul=math.multiply sub=math.subtract neg=math.negative
-div=math.divide div_no_nan=math.divide_no_nan
+div_no_nan=math.divide_no_nan
 floor_div=math.floordiv lin_space=linspace matrix_set_diag=linalg.set_diag
 matrix_solve_ls=linalg.lstsq batch_gather=gather depth_to_space=nn.depth_to_space
 space_to_depth=nn.space_to_depth reverse_v2=reverse mod=math.floormod OpError=errors.OpError"""
@@ -273,7 +264,7 @@ _OLD = {
     **{name: f"debugging.{name}" for name in _CHECKS.split()},
     **dict(pair.split("=") for pair in _RENAMED.split()),
 }
-_NOW = ("set_random_seed", "device", "control_dependencies", "executing_eagerly", "config")
+_NOW = ("set_random_seed", "executing_eagerly", "config")
 _NAMESPACES = ("nn", "math", "linalg", "random")
 
 
@@ -283,12 +274,12 @@ def Print(input_, data, message=None, *others, **options) -> Any:
         tf.print(message or "", *values)
         return x
 
-    return _deferred(show)(input_, data)
+    return deferred(show)(input_, data)
 
 
 def py_func(func, inp, Tout, stateful=True, name=None) -> Any:
     """`numpy_function`, which has no gradient."""
-    return _deferred(tf.numpy_function)(func, inp, Tout)
+    return deferred(tf.numpy_function)(func, inp, Tout)
 
 
 # these use the names above
@@ -300,7 +291,7 @@ _look_up, __dir__ = forwarding(__name__, tf, own=globals() | _OLD)
 def __getattr__(name: str) -> Any:
     if name in ("to_float", "to_double", "to_int32", "to_int64"):
         dtype = {"to_float": "float32", "to_double": "float64"}.get(name, name[3:])
-        return functools.partial(_deferred(arrays.cast), dtype=dtype)
+        return functools.partial(deferred(arrays.cast), dtype=dtype)
     try:
         value = functools.reduce(getattr, _OLD.get(name, name).split("."), tf)
     except MissingNameError:
@@ -309,4 +300,4 @@ def __getattr__(name: str) -> Any:
         return _Names(value, **({"dropout": _dropout} if name == "nn" else {}))
     f: Any = value
     keeps = isinstance(value, type) or not callable(value) or name in _NOW
-    return value if keeps else _deferred(f)
+    return value if keeps else deferred(f)

@@ -8,33 +8,64 @@ of fetches and shapes of feeds.
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
+import itertools
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.compat.tf import arrays, control, state
+from gpugrad.compat.tf import arrays, state
 from gpugrad.compat.tf.convert import tensor
 from gpugrad.compat.tf.errors import ConversionError, FailedPreconditionError
 from gpugrad.compat.tf.shapes import TensorShape, as_dtype, numpys
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError, ShapeError, TapeError
+from gpugrad.errors import ArgumentError, ShapeError
+
+
+class GraphKeys:
+    """Names of collections."""
+
+    GLOBAL_VARIABLES, LOCAL_VARIABLES = "variables", "local_variables"
+    TRAINABLE_VARIABLES, MODEL_VARIABLES = "trainable_variables", "model_variables"
+    MOVING_AVERAGE_VARIABLES, GLOBAL_STEP = "moving_average_variables", "global_step"
+    LOSSES, REGULARIZATION_LOSSES = "losses", "regularization_losses"
+    UPDATE_OPS, TRAIN_OP, SUMMARIES = "update_ops", "train_op", "summaries"
+    WEIGHTS, BIASES, ACTIVATIONS = "weights", "biases", "activations"
 
 
 class Graph:
-    """The Variables and names that have been declared."""
+    """The Variables, collections and names that have been declared.
+
+    Attributes:
+        scope: the names of the blocks around, as ``"net/layer"``.
+        variable_scope: that of `get_variable`, see `scopes`.
+        after: Nodes that run before each that is made now: `control_dependencies`.
+    """
 
     def __init__(self) -> None:
         self.variables: dict[str, RefVariable] = {}
         self.collections: dict[str, list[Any]] = {}
         self.names: dict[str, int] = {}
+        self.nodes: dict[str, Node] = {}
+        self.scope = ""
+        self.variable_scope: Any = None
+        self.after: tuple[Node, ...] = ()
 
     def unique_name(self, name: str) -> str:
-        self.names[name] = n = self.names.get(name, 0) + 1
-        return name if n == 1 else f"{name}_{n - 1}"
+        """The name itself the first time, then with numbers."""
+        n = self.names.get(name, 0)
+        unique = name
+        while unique in self.names:
+            unique, n = f"{name}_{n}", n + 1
+        self.names[name] = max(n, 1)
+        self.names.setdefault(unique, 1)
+        return unique
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
@@ -44,22 +75,57 @@ class Graph:
         finally:
             graphs.remove(self)
 
+    @contextlib.contextmanager
+    def setting(self, **values) -> Iterator[None]:
+        """A block in which attributes have other values."""
+        before = {name: getattr(self, name) for name in values}
+        self.__dict__.update(values)
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+
+    def control_dependencies(self, control_inputs) -> Any:
+        """A block whose Nodes run after these; with None after nothing."""
+        if control_inputs is None:
+            return self.setting(after=())
+        first = [x for x in nest.flatten(list(control_inputs)) if isinstance(x, Node)]
+        return self.setting(after=(*self.after, *first))
+
     def get_collection(self, name: str, scope=None) -> list[Any]:
         own = self.collections.get(name, [])
-        variables = list(self.variables.values())
-        if name == "trainable_variables":
-            own = [v for v in variables if v.trainable]
-        elif name in ("variables", "global_variables"):
-            own = variables
         return [v for v in own if scope is None or v.name.startswith(scope)]
+
+    def add_to_collection(self, name: str, value) -> None:
+        self.collections.setdefault(name, []).append(value)
+
+    def get_tensor_by_name(self, name: str) -> Node:
+        """The Node of a name such as ``"loss:0"``."""
+        if name not in self.nodes:
+            raise MissingTensorError(f"The graph has no Tensor {name!r}.")
+        return self.nodes[name]
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        return self.get_tensor_by_name(f"{name}:0").op
+
+    def get_operations(self) -> list[Operation]:
+        return [node.op for node in self.nodes.values()]
 
     def finalize(self) -> None:
         """Nothing: a graph may grow."""
 
 
+class MissingTensorError(ArgumentError, KeyError):
+    """A graph has no Tensor of a name."""
+
+    __str__ = ArgumentError.__str__
+
+
 graphs = [Graph()]
 sessions: list[Any] = []
-scopes: list[str] = []
+"""The sessions in whose blocks the program is."""
+numbers = itertools.count()
+"""The numbers of Nodes."""
 
 
 def get_default_graph() -> Graph:
@@ -75,32 +141,60 @@ def get_default_session() -> Any:
 
 def reset_default_graph() -> None:
     graphs[-1] = Graph()
-    shapes.clear()
 
 
 class Node:
-    """A call that a Session makes: a function and its arguments, among which are other Nodes."""
+    """A call that a Session makes: a function and its arguments, among which are other Nodes.
+
+    Attributes:
+        inputs: the Nodes that it is computed from.
+        needs: those, after the ones of the `control_dependencies` around.
+        like: a Node or Tensor whose shape and dtype it has, if computing zeros would not tell.
+        number: Nodes that were made later have larger ones.
+    """
 
     __array_ufunc__ = None
     __hash__ = object.__hash__
 
-    def __init__(self, f: Callable[..., Any], args=(), keywords=None) -> None:
+    def __init__(self, f: Callable[..., Any], args=(), keywords=None, name=None, like=None) -> None:
         self._f, self._args, self._keywords = f, args, keywords or {}
-        name = self._keywords.get("name") or getattr(f, "__name__", "node")
-        self.name = f"{get_default_graph().unique_name('/'.join([*scopes, str(name)]))}:0"
+        self.graph, self.like, self.number = get_default_graph(), like, next(numbers)
+        name = name or self._keywords.get("name") or getattr(f, "__name__", "node")
+        scope = self.graph.scope
+        self.name = f"{self.graph.unique_name(f'{scope}/{name}' if scope else str(name))}:0"
+        self.inputs = nodes_of((args, self._keywords))
+        self.needs = (*self.graph.after, *self.inputs)
+        self.known: Any = None  # its value for zeros
+        self.graph.nodes[self.name] = self
 
     def value(self, run: Run) -> Any:
         """The result of the call."""
         args, keywords = run.of((self._args, self._keywords))
         return self._f(*args, **keywords)
 
-    shape = property(lambda self: TensorShape(static(self)[0]))
-    dtype = property(lambda self: as_dtype(static(self)[1]))
-    op = property(lambda self: self)
-    graph = property(lambda self: get_default_graph())
+    @property
+    def static(self) -> tuple[Any, Any]:
+        """The value for zeros, once with 2 and once with 3 in place of a None in shapes."""
+        if self.known is None:
+            a, b = runs = Zeros(2), Zeros(3)
+            values = [run.of(self) for run in runs]
+            for node, *both in zip(a.computed, a.values(), b.values(), strict=True):
+                node.known = tuple(map(_light, both))
+            self.known = self.known or tuple(map(_light, values))
+        return self.known
+
+    @property
+    def shape(self) -> TensorShape:
+        a, b = (tensor(x).shape for x in self.static)
+        if len(a) != len(b):
+            raise ShapeError(f"{self.name}: the number of axes depends on a feed.")
+        return TensorShape(tuple(m if m == n else None for m, n in zip(a, b, strict=True)))
+
+    dtype = property(lambda self: as_dtype(tensor(self.static[0]).dtype))
+    op = property(lambda self: Operation(self))
 
     def get_shape(self) -> TensorShape:
-        return TensorShape(static(self)[0])
+        return self.shape
 
     def set_shape(self, shape) -> None:
         """Nothing: shapes are computed."""
@@ -115,8 +209,21 @@ class Node:
     def __getitem__(self, index) -> Node:
         return Node(operator.getitem, (self, index))
 
+    def __len__(self) -> int:
+        value = self.static[0]
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"{self.name} is one Tensor, which has no len(): use tf.shape.")
+        return len(value)
+
+    def __getattr__(self, name: str) -> Any:
+        fields = () if name[:1] == "_" else getattr(self.static[0], "_fields", ())
+        if name not in fields:
+            raise AttributeError(f"{self!r} has no attribute {name!r}", name=name)
+        return self[fields.index(name)]
+
     def __iter__(self) -> Iterator[Node]:
-        n = self.shape[0]
+        value = self.static[0]
+        n = len(value) if isinstance(value, (list, tuple)) else self.shape[0]
         if n is None:
             raise ConversionError("A first axis that depends on a feed cannot be iterated over.")
         return (self[i] for i in range(n))
@@ -130,19 +237,51 @@ class Node:
         return f"<tf.Tensor {self.name!r}>"
 
 
+class Operation:
+    """The operation of a Node, whose name has no output number."""
+
+    def __init__(self, node: Node) -> None:
+        self.name, self.type, self.graph = node.name.split(":")[0], type(node).__name__, node.graph
+        self.outputs, self.run = [node], node.run
+
+
+def nodes_of(structure) -> list[Node]:
+    """The Nodes in nested arguments."""
+    found: list[Node] = []
+    for leaf in nest.flatten(structure):
+        if isinstance(leaf, Node):
+            found.append(leaf)
+        elif isinstance(leaf, slice):
+            found += nodes_of([leaf.start, leaf.stop, leaf.step])
+    return found
+
+
+def _light(value) -> Any:
+    """A structure whose large Tensors are zeros that take no memory."""
+
+    def light(x) -> Any:
+        if isinstance(x, gg.Variable):
+            x = x.value()
+        if not isinstance(x, Tensor) or x.size <= 4096:
+            return x
+        return gg.broadcast_to(gg.zeros((), dtype=x.dtype), x.shape)
+
+    return nest.map_structure(light, value)
+
+
 def _add_operators() -> None:
     """Give Nodes the operators of Tensors."""
     for name in "add sub mul truediv floordiv mod pow matmul and or xor lt le gt ge".split():  # noqa: SIM905
         f = getattr(operator, f"__{name}__")
-        setattr(Node, f"__{name}__", lambda a, b, f=f: Node(f, (a, b)))
+        setattr(Node, f"__{name}__", lambda a, b, f=f: Node(f, (a, _operand(b))))
         if name not in ("lt", "le", "gt", "ge"):
-            setattr(Node, f"__r{name}__", lambda a, b, f=f: Node(f, (_like(b, a), a)))
+            setattr(Node, f"__r{name}__", lambda a, b, f=f: Node(f, (_operand(b), a)))
     for name in ["neg", "abs", "invert"]:
         f = getattr(operator, name)
         setattr(Node, f"__{name}__", lambda a, f=f: Node(f, (a,)))
 
 
-def _like(value, node: Node) -> Any:
+def _operand(value) -> Any:
     return value if isinstance(value, (Node, int, float, complex, bool)) else Node(tensor, (value,))
 
 
@@ -153,12 +292,18 @@ class Placeholder(Node):
     """A value that ``feed_dict`` gives."""
 
     def __init__(self, dtype, shape=None, name=None, default=None) -> None:
-        super().__init__(Placeholder, (), {"name": name or "Placeholder"})
+        super().__init__(Placeholder, (), name=name or "Placeholder")
         self._dtype, self._default = numpys(dtype), default
         self._shape = None if shape is None else TensorShape(shape)
+        self.inputs = nodes_of([default])
+        self.needs = tuple(self.inputs)
 
     def value(self, run: Run) -> Any:
         """The default; a feed comes before it."""
+        if isinstance(run, Zeros):
+            lengths = () if self._shape is None else self._shape
+            shape = tuple(run.length if n is None else n for n in lengths)
+            return gg.zeros(shape, dtype=self._dtype)
         if self._default is None:
             raise ArgumentError(
                 f"Session.run: the placeholder {self.name!r} has no value: give feed_dict=."
@@ -181,21 +326,32 @@ class Placeholder(Node):
             )
         return x
 
-    def example(self, length: int) -> Tensor:
-        """A Tensor of zeros, with a length for None."""
-        lengths = () if self._shape is None else self._shape
-        return gg.zeros(tuple(length if n is None else n for n in lengths), dtype=self._dtype)
-
 
 class Effect(Node):
-    """A Node whose value is a function of the run."""
+    """A Node whose value is a function of the run.
 
-    def __init__(self, do: Callable[[Run], Any], name: str) -> None:
-        super().__init__(Effect, (), {"name": name})
-        self._do, self.starts = do, name.startswith("init")
+    Args:
+        do: the function.
+        uses: what it reads, in which Nodes are computed before it.
+        starts: whether it gives Variables their first values.
+        like: as for `Node`; zeros never run an Effect.
+    """
+
+    def __init__(
+        self, do: Callable[[Run], Any], name: str, uses=(), starts=False, like: Any = None
+    ) -> None:
+        super().__init__(Effect, (uses,), name=name, like=like)
+        self._do, self.starts = do, starts
 
     def value(self, run: Run) -> Any:
         return self._do(run)
+
+    @property
+    def static(self) -> tuple[Any, Any]:
+        """The values of `like`: zeros must not change a Variable."""
+        if self.like is None:
+            raise ArgumentError(f"{self.name} is an operation, which has no shape.")
+        return super().static
 
 
 def _update(how: str) -> Callable[..., Effect]:
@@ -206,7 +362,22 @@ def _update(how: str) -> Callable[..., Effect]:
             getattr(run.of(self), how)(run.of(value))
             return self.variable.value()
 
-        return Effect(do, how)
+        return Effect(do, name or how, (self, value), like=self)
+
+    return method
+
+
+def _scatter(f: str) -> Callable[..., Effect]:
+    """The method of a Variable that updates rows of it."""
+
+    def method(self, indices, updates, use_locking=None, name=None) -> Effect:
+        def do(run: Run) -> Any:
+            rows, values = tensor(run.of(indices)), tensor(run.of(updates), like=self.dtype)
+            new = arrays._OPS[f](run.of(self), rows[..., None], values)
+            self.variable.assign(new)
+            return self.variable.value()
+
+        return Effect(do, name or f, (self, indices, updates), like=self)
 
     return method
 
@@ -215,44 +386,80 @@ class RefVariable(Node):
     """A Variable, which has a value once its initializer has run."""
 
     def __init__(
-        self, initial_value=None, trainable=True, collections=None, *others, **options
+        self,
+        initial_value=None,
+        trainable=None,
+        collections=None,
+        validate_shape=True,
+        caching_device=None,
+        name=None,
+        variable_def=None,
+        dtype=None,
+        expected_shape=None,
+        import_scope=None,
+        constraint=None,
+        full_name=None,
+        **options,
     ) -> None:
-        options = state.named(others, options)
-        super().__init__(RefVariable, (), {"name": options.get("name") or "Variable"})
-        self.trainable, self._dtype = trainable, options.get("dtype")
-        self._initial = initial_value
+        super().__init__(RefVariable, (), name=name or "Variable")
+        if full_name is not None:
+            del self.graph.nodes[self.name]
+            self.name = f"{full_name}:0"
+            self.graph.nodes[self.name] = self
+        self.needs, self.trainable = (), trainable is None or bool(trainable)
+        self.inputs = []
+        self._dtype = None if dtype is None else numpys(dtype)
+        self._initial, self.constraint = initial_value, constraint
         self.variable: Any = None
-        get_default_graph().variables[self.name] = self
+        if initial_value is None:
+            raise ArgumentError("Variable: an initial_value is needed.")
+        self.graph.variables[self.name] = self
+        kinds = list(collections or [GraphKeys.GLOBAL_VARIABLES])
+        if self.trainable and GraphKeys.TRAINABLE_VARIABLES not in kinds:
+            kinds.append(GraphKeys.TRAINABLE_VARIABLES)
+        for kind in kinds:
+            self.graph.add_to_collection(kind, self)
+
+    @property
+    def initial_value(self) -> Any:
+        """The value that its initializer gives it."""
+        if callable(self._initial) and not isinstance(self._initial, Tensor):
+            self._initial = self._initial()
+        return self._initial
+
+    def _first(self, run: Run) -> Tensor:
+        value = run.of(self.initial_value)
+        return tensor(value) if self._dtype is None else arrays.cast(value, self._dtype)
 
     def start(self, run: Run) -> None:
-        value = self._initial() if callable(self._initial) else self._initial
-        value = run.of(value)
-        self.restore(tensor(value) if self._dtype is None else arrays.cast(value, self._dtype))
+        """Give it its first value."""
+        self.restore(self._first(run))
 
     def value(self, run: Run | None = None) -> Any:
         if run is None:
             return self
+        if isinstance(run, Zeros):
+            return self._first(run)
         if self.variable is None:
-            if run.abstract:
-                self.start(run)
-                made: Any = self.variable
-                self.variable = None
-                return made.value()
             raise FailedPreconditionError(
                 f"Session.run: the Variable {self.name!r} has no value: run "
                 "tf.global_variables_initializer() first."
             )
         return self.variable
 
-    initializer = property(lambda self: Effect(lambda run: self.start(run), "init"))
+    read_value = value
+    initializer = property(lambda self: Effect(self.start, "init", starts=True))
 
     def initialized_value(self) -> Node:
-        return Node(arrays._OPS["identity"], (self._initial,))
+        return Node(arrays._OPS["identity"], (self.initial_value,))
 
     assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
+    scatter_add = _scatter("tensor_scatter_nd_add")
+    scatter_sub = _scatter("tensor_scatter_nd_sub")
+    scatter_update = _scatter("tensor_scatter_nd_update")
 
     def load(self, value, session=None) -> None:
-        self.variable.assign(tensor(value, like=self.variable.dtype))
+        self.restore(tensor(value, like=numpys(self.dtype)))
 
     def restore(self, value) -> None:
         """Give it a value, which may be the first one."""
@@ -266,19 +473,17 @@ class Run:
     """The values of Nodes in one run, each computed once.
 
     Args:
-        feed: values of Nodes that are given.
-        abstract: whether only shapes matter, so that Variables need no value.
+        known: values of Nodes that are given, with the Nodes' ids.
     """
 
-    def __init__(self, feed: dict[Node, Any], abstract=False) -> None:
-        self._values: dict[int, Any] = {id(node): value for node, value in feed.items()}
-        self.abstract = abstract
+    def __init__(self, known: dict[int, Any]) -> None:
+        self._values = known
 
     def of(self, structure) -> Any:
         """A structure with the value of each Node."""
         if isinstance(structure, Node):
             if id(structure) not in self._values:
-                self._values[id(structure)] = structure.value(self)
+                self._compute(structure)
             return self._values[id(structure)]
         if isinstance(structure, slice):
             return slice(*map(self.of, (structure.start, structure.stop, structure.step)))
@@ -286,118 +491,102 @@ class Run:
             return structure
         return nest.pack(structure, [self.of(leaf) for leaf in nest.flatten(structure)])
 
-    def all(self, effects: Iterable[Any]) -> None:
-        for _ in effects:
-            pass
+    def _compute(self, node: Node) -> None:
+        """Compute a Node after those that it needs: by a list, since chains may be long."""
+        waiting = [node]
+        while waiting:
+            top = waiting[-1]
+            first = [n for n in self._needs(top) if id(n) not in self._values]
+            if first and id(top) not in self._values:
+                waiting.extend(reversed(first))
+                continue
+            waiting.pop()
+            if id(top) not in self._values:
+                self._values[id(top)] = self._value(top)
 
+    def _needs(self, node: Node) -> Iterable[Node]:
+        return node.needs
 
-shapes: dict[int, Any] = {}
+    def _value(self, node: Node) -> Any:
+        return node.value(self)
 
-
-def static(node: Node) -> tuple[tuple[Any, ...], Any]:
-    """The shape and dtype of a Node, by two runs on zeros with other lengths for None."""
-    if id(node) not in shapes:
-        found = []
-        for length in (2, 3):
-            run = Zeros(length)
-            with gg.Graph().as_default():
-                x = run.of(node)
-            found.append(x if hasattr(x, "shape") else tensor(x))
-        a, b = found
-        if len(a.shape) != len(b.shape):
-            raise ShapeError(f"{node.name}: the number of axes depends on a feed.")
-        shape = tuple(m if m == n else None for m, n in zip(a.shape, b.shape, strict=True))
-        shapes[id(node)] = shape, a.dtype, node
-    return shapes[id(node)][:2]
+    def within(self, known: dict[int, Any]) -> Run:
+        """A run of a part that sees these values."""
+        return Run({**self._values, **known})
 
 
 class Zeros(Run):
-    """A run on zeros, for shapes."""
+    """A run on zeros, for shapes.
 
-    def __init__(self, length: int) -> None:
-        super().__init__({}, abstract=True)
-        self._length = length
+    Args:
+        length: what stands for None in the shapes of placeholders.
+        whole: whether each Node is computed, as gradients need it, also if its value is known.
+    """
 
-    def of(self, structure) -> Any:
-        if isinstance(structure, Placeholder):
-            return structure.example(self._length)
-        return super().of(structure)
+    def __init__(self, length: int, whole=False, known: dict[int, Any] | None = None) -> None:
+        super().__init__({} if known is None else known)
+        self.length, self.whole = length, whole
+        self.computed: list[Node] = []
 
+    def values(self) -> list[Any]:
+        """The values of the Nodes that were computed here."""
+        return [self._values[id(node)] for node in self.computed]
 
-class Session:
-    """Runs Nodes."""
+    def _stands_for(self, node: Node) -> bool:
+        """Whether the value is that of another Node: an Effect must not change anything."""
+        return node.like is not None and not (self.whole and type(node) is Node)
 
-    def __init__(self, target="", graph=None, config=None) -> None:
-        self.graph = graph or get_default_graph()
-        self._functions: Any = {}
-        self._blocks: list[Any] = []
+    def _needs(self, node: Node) -> Iterable[Node]:
+        if self._stands_for(node):
+            return nodes_of([node.like])
+        return () if isinstance(node, Effect) or self._is_known(node) else node.inputs
 
-    def run(self, fetches, feed_dict=None, options=None, run_metadata=None) -> Any:
-        """The values of Nodes in lists, tuples and dicts, as NumPy arrays.
+    def _is_known(self, node: Node) -> bool:
+        return node.known is not None and not self.whole
 
-        Raises:
-            ShapeError: a feed does not fit its placeholder.
-            ArgumentError: a placeholder or a Variable has no value.
-        """
-        for node in feed_dict if isinstance(feed_dict, dict) else [feed_dict]:
-            if feed_dict is not None and not isinstance(node, Node):
-                raise ConversionError(f"Session.run: {node!r:.60} in feed_dict= is no Tensor.")
-        if self._functions is None:
-            raise TapeError("Session.run: the Session is closed.")
-        feed = {
-            node: node.check(value) if isinstance(node, Placeholder) else tensor(value)
-            for node, value in (feed_dict or {}).items()
-        }
-        leaves = nest.flatten(fetches)
-        for leaf in leaves:
-            if not isinstance(leaf, Node):
-                raise ConversionError(f"Session.run: {leaf!r:.60} cannot be fetched.")
-        nodes = tuple(feed)
-        key = tuple(map(id, leaves)), tuple(map(id, nodes))
-        if key not in self._functions:  # which keeps the nodes, so that no other has their id
-            self._functions[key] = self._function(leaves, nodes), leaves, nodes
-        results = self._functions[key][0](list(feed.values()))
-        return nest.pack(fetches, [_fetched(x) for x in results])
+    def _value(self, node: Node) -> Any:
+        if self._stands_for(node):
+            return self.of(node.like)
+        if isinstance(node, Effect):
+            return None
+        if self._is_known(node):
+            return node.known[self.length - 2]
+        value = node.value(self)
+        self.computed.append(node)
+        return value
 
-    def _function(self, leaves: list[Node], nodes: tuple[Node, ...]) -> Callable[..., Any]:
-        def compute(values: list[Any]) -> list[Any]:
-            run = Run(dict(zip(nodes, values, strict=True)))
-            with gg.Graph().as_default():
-                return [_read(run.of(leaf)) for leaf in leaves]
-
-        starts = any(isinstance(leaf, Effect) and leaf.starts for leaf in leaves)
-        return compute if starts else control.Function(compute)
-
-    def __enter__(self) -> Session:
-        block = self.graph.as_default()
-        block.__enter__()
-        self._blocks.append(block)
-        sessions.append(self)
-        return self
-
-    def __exit__(self, *exception) -> None:
-        sessions.remove(self)
-        self._blocks.pop().__exit__(None, None, None)
-
-    def as_default(self) -> Session:
-        """Itself, for a ``with`` block."""
-        return self
-
-    def close(self) -> None:
-        self._functions = None
+    def within(self, known: dict[int, Any]) -> Run:
+        return Zeros(self.length, self.whole, {**self._values, **known})
 
 
-class InteractiveSession(Session):
-    """A Session that is the default one from the start."""
-
-    def __init__(self, target="", graph=None, config=None) -> None:
-        super().__init__(target, graph, config)
-        sessions.append(self)
+_eager = [True]  # the last one says
 
 
-def _read(x) -> Any:
-    return x.value() if isinstance(x, gg.Variable) else x
+def executing_eagerly() -> bool:
+    """Whether functions compute at once: until a graph is begun or eager execution disabled."""
+    return _eager[-1] and len(graphs) == 1
 
 
-def _fetched(x) -> Any:
-    return nest.map_structure(lambda v: v.numpy()[()] if isinstance(v, Tensor) else v, x)
+def disable_eager_execution() -> None:
+    _eager[-1] = False
+
+
+def enable_eager_execution(*args, **options) -> None:
+    """Let functions compute at once."""
+    _eager[-1] = True
+
+
+def deferred(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes a Node in a graph, and computes at once outside."""
+    try:
+        place = list(inspect.signature(f).parameters).index("name")
+    except ValueError:  # it has no name, or Python cannot tell
+        place = sys.maxsize
+
+    @functools.wraps(f)
+    def call(*args, **keywords) -> Any:
+        if executing_eagerly():
+            return f(*args, **keywords)
+        return Node(f, args, keywords, args[place] if len(args) > place else None)
+
+    return call

@@ -18,7 +18,8 @@ from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import v1
 from gpugrad.compat.tf.convert import ints
 from gpugrad.compat.tf.initializers import zeros_initializer
-from gpugrad.compat.tf.v1.graph import get_default_graph
+from gpugrad.compat.tf.v1.graph import GraphKeys
+from gpugrad.compat.tf.v1.scopes import add_to_collection, get_variable, variable_scope
 
 _CHANNELS = {"channels_last": "NHWC", "channels_first": "NCHW"}
 
@@ -27,21 +28,29 @@ def _weighted(
     inputs, default_name: str, shape, units: int, make: Callable[..., Any], options: dict[str, Any]
 ) -> Any:
     """A product of the inputs by a kernel of a shape, a bias added, an activation."""
-    known = {"kernel_initializer", "bias_initializer", "activation", "use_bias", "trainable"}
-    settings = {name: options.pop(name) for name in known & options.keys()}
-    name, reuse = options.pop("name", None), options.pop("reuse", None)
-    for without in options.keys() - {"kernel_regularizer", "bias_regularizer"}:
+    of_weights = ("initializer", "regularizer", "constraint")
+    known: dict[str, Any] = {f"{w}_{key}": None for w in ("kernel", "bias") for key in of_weights}
+    known |= dict.fromkeys(("activation", "activity_regularizer", "name", "reuse"))
+    known |= {"use_bias": True, "trainable": True, "data_format": "channels_last"}
+    for without in options.keys() - known.keys():
         raise TypeError(f"tf.layers.{default_name}: unexpected keyword argument {without!r}")
-    trainable, dtype = settings.get("trainable", True), inputs.dtype
-    with v1.variable_scope(name or get_default_graph().unique_name(default_name), reuse=reuse):
-        initializer = settings.get("kernel_initializer")
-        y = make(v1.get_variable("kernel", shape, dtype, initializer, trainable=trainable))
-        if settings.get("use_bias", True):
-            zeros = settings.get("bias_initializer") or zeros_initializer()
-            bias = v1.get_variable("bias", [units], dtype, zeros, trainable=trainable)
-            y = v1.nn.bias_add(y, bias, _CHANNELS[options.get("data_format", "channels_last")])
-    activation = settings.get("activation")
-    return y if activation is None else activation(y)
+    settings = known | options
+
+    def weight(name: str, shape) -> Any:
+        given = {key: settings[f"{name}_{key}"] for key in of_weights}
+        if name == "bias":
+            given["initializer"] = given["initializer"] or zeros_initializer()
+        return get_variable(name, shape, inputs.dtype, trainable=settings["trainable"], **given)
+
+    with variable_scope(settings["name"], default_name, reuse=settings["reuse"]):
+        y = make(weight("kernel", shape))
+        if settings["use_bias"]:
+            y = v1.nn.bias_add(y, weight("bias", [units]), _CHANNELS[settings["data_format"]])
+    y = y if settings["activation"] is None else settings["activation"](y)
+    if settings["activity_regularizer"] is not None:
+        penalty = settings["activity_regularizer"](y)
+        add_to_collection(GraphKeys.REGULARIZATION_LOSSES, penalty)
+    return y
 
 
 def dense(inputs, units, activation=None, use_bias=True, **options) -> Any:
@@ -92,6 +101,8 @@ def dropout(inputs, rate=0.5, noise_shape=None, seed=None, training=False, name=
 
 
 def flatten(inputs, name=None, data_format="channels_last") -> Any:
+    if data_format == "channels_first" and len(inputs.shape) > 2:  # as TensorFlow does
+        inputs = v1.transpose(inputs, [0, *range(2, len(inputs.shape)), 1])
     return v1.reshape(inputs, [-1, math.prod(inputs.shape[1:])])
 
 
