@@ -336,6 +336,22 @@ def test_layers_and_losses_of_tensorflow_1():
         v1.layers.dense(hidden, 3, kernel=1)
 
 
+@pytest.mark.parametrize("name", ["GradientDescent", "Momentum", "Adam", "RMSProp", "Ftrl"])
+def test_an_optimizer_of_tensorflow_1_steps_at_once_with_eager_execution(name):
+    arguments = (0.1, 0.9) if name == "Momentum" else (0.1,)
+    optimizer = getattr(v1.train, f"{name}Optimizer")(*arguments)
+    v = v1.Variable([1.0, -2.0], constraint=lambda x: tf.maximum(x, -1.95))
+    losses = []
+    for _ in range(3):
+        optimizer.minimize(lambda: tf.reduce_sum(v**2))
+        losses.append(float(tf.reduce_sum(v**2)))
+    assert losses[2] < losses[1] < losses[0] < 5
+    assert isinstance(v, v1.Variable)
+    assert float(tf.reduce_min(v)) >= -1.95
+    with pytest.raises(ValueError, match="must be a function"):
+        optimizer.minimize(tf.reduce_sum(v), var_list=[v])
+
+
 def test_names_of_tensorflow_1_compute_at_once_until_a_graph_begins():
     v = v1.Variable([1.0, 2.0])
     assert v1.to_int32(v1.matrix_inverse([[0.5]])).numpy().tolist() == [[2]]

@@ -77,7 +77,14 @@ def placeholder_with_default(input, shape, name=None) -> Placeholder:
     return Placeholder(default.dtype, shape, name, default)
 
 
-class Variable(RefVariable):
+class _Variables(type):
+    """The type of `Variable`, of which all Variables are instances."""
+
+    def __instancecheck__(cls, x) -> bool:
+        return isinstance(x, (RefVariable, gg.Variable))
+
+
+class Variable(RefVariable, metaclass=_Variables):
     """A Variable of a graph; with eager execution `gpugrad.compat.tf.Variable`."""
 
     def __new__(cls, *args, **keywords) -> Any:
@@ -104,10 +111,8 @@ def local_variables_initializer() -> Node:
 
 
 initialize_all_variables, all_variables = global_variables_initializer, global_variables
-initialize_variables, initialize_local_variables = (
-    variables_initializer,
-    local_variables_initializer,
-)
+initialize_variables = variables_initializer
+initialize_local_variables = local_variables_initializer
 
 
 def is_tensor(x) -> bool:

@@ -9,7 +9,9 @@ import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import optimizers
 from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.optimizers import constrain
 from gpugrad.compat.tf.shapes import numpys
+from gpugrad.compat.tf.state import Variable
 from gpugrad.compat.tf.v1.gradients import gradients
 from gpugrad.compat.tf.v1.graph import (
     Effect,
@@ -17,6 +19,7 @@ from gpugrad.compat.tf.v1.graph import (
     Node,
     RefVariable,
     Run,
+    executing_eagerly,
     get_default_graph,
     nodes_of,
 )
@@ -28,6 +31,8 @@ from gpugrad.errors import ArgumentError
 class Optimizer:
     """An optimizer of a graph: `minimize` returns what a Session runs for a step.
 
+    With eager execution it takes the step at once, of a loss that is a function.
+
     Args:
         own: the optimizer of `gpugrad` whose formula it runs, with its settings.
         learning_rate: a number, or a Node.
@@ -38,7 +43,7 @@ class Optimizer:
 
     def __init__(self, own: Any, learning_rate: Any, name: str) -> None:
         self._own, self._rate, self._name = own, learning_rate, name
-        self._slots: dict[tuple[str, RefVariable], RefVariable] = {}
+        self._slots: dict[tuple[str, int], Any] = {}
         self._steps: Any = None
 
     def get_name(self) -> str:
@@ -48,11 +53,12 @@ class Optimizer:
         return list(self._own.slots)
 
     def get_slot(self, var, name) -> Any:
-        return self._slots.get((name, var))
+        return self._slots.get((name, id(var)), (None,))[0]
 
-    def variables(self) -> list[RefVariable]:
+    def variables(self) -> list[Any]:
         """The Variables that hold its state."""
-        return [v for v in [self._steps, *self._slots.values()] if v is not None]
+        own = [slot for slot, _ in self._slots.values()]
+        return own if self._steps is None else [self._steps, *own]
 
     def compute_gradients(
         self,
@@ -63,32 +69,48 @@ class Optimizer:
         colocate_gradients_with_ops=False,
         grad_loss=None,
     ) -> list[Any]:
+        if executing_eagerly():
+            return self._gradients_now(loss, var_list, grad_loss)
         known = get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES)
         variables = nest.flatten(list(known if var_list is None else var_list))
         return list(zip(gradients(loss, variables, grad_loss), variables, strict=True))
 
-    def apply_gradients(self, grads_and_vars, global_step=None, name=None) -> Node:
+    def _gradients_now(self, loss, var_list, grad_loss) -> list[Any]:
+        if not callable(loss):
+            raise ArgumentError(f"{self._name}: with eager execution the loss must be a function.")
+        with gg.GradientTape() as tape:
+            value = loss()
+        variables = list(tape.watched_variables() if var_list is None else var_list)
+        slopes = tape.gradient(value, variables, output_gradients=grad_loss)
+        return list(zip(slopes, variables, strict=True))
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None) -> Any:
         pairs = [(g, v) for g, v in grads_and_vars if g is not None]
         if not pairs:
             raise ArgumentError("apply_gradients: no Variable has a gradient.")
         slots = [[self._slot(slot, v) for slot in self._own.slots] for _, v in pairs]
-        if self._steps is None:
+        if self._steps is None and isinstance(self._own, optimizers.Adam):
             self._steps = self._variable(f"{self._name}/steps", 0.0)
+        limited = [v for _, v in pairs if isinstance(v, RefVariable) and v.constraint is not None]
+        limits = [(v, v.constraint(v)) for v in limited]
 
         def step(run: Run) -> None:
             rate = run.of(self._rate() if callable(self._rate) else self._rate)
-            count = run.of(self._steps).assign_add(1.0)
+            count = None if self._steps is None else run.of(self._steps).assign_add(1.0)
             numbers = SimpleNamespace(**self._own.numbers(self._own, rate, count))
             for (g, node), own in zip(run.of(pairs), slots, strict=True):
                 variables = [node, *run.of(own)]
                 for v, value in zip(variables, self._moved(numbers, g, variables), strict=True):
                     v.assign(value)
-            for _, v in pairs:
-                if v.constraint is not None:
-                    v.variable.assign(run.within({id(v): v.variable}).of(v.constraint(v)))
+            for v, limit in limits:  # which is computed now, from the new value
+                run.of(v).assign(run.of(limit))
             if global_step is not None:
                 run.of(global_step).assign_add(1)
 
+        if executing_eagerly():
+            step(Run({}))
+            constrain(v for _, v in pairs)
+            return None
         nodes = [x for x in [self._rate, self._steps, global_step] if isinstance(x, Node)]
         return Effect(step, name or self._name, (pairs, slots, nodes))
 
@@ -106,17 +128,21 @@ class Optimizer:
             new = [gg.where(rows, a, b) for a, b in zip(new, values, strict=True)]
         return [gg.astype(x, v.dtype, copy=False) for x, v in zip(new, values, strict=True)]
 
-    def _slot(self, slot: str, v: RefVariable) -> RefVariable:
-        if (slot, v) not in self._slots:
+    def _slot(self, slot: str, v: Any) -> Any:
+        if (slot, id(v)) not in self._slots:
             first = getattr(self._own, getattr(self._own, "begins", {}).get(slot, ""), 0.0)
-            start = Node(
-                lambda x: gg.full_like(x, first), (Node(tensor, (v.initial_value,)),), like=v
-            )
-            name = f"{v.op.name}/{self._name}"
-            self._slots[slot, v] = self._variable(name, start, numpys(v.dtype))
-        return self._slots[slot, v]
+            if isinstance(v, RefVariable):
+                own, name = Node(tensor, (v.initial_value,)), f"{v.op.name}/{self._name}"
+                start: Any = Node(lambda x: gg.full_like(x, first), (own,), like=v)
+            else:
+                start, name = gg.full_like(v.value(), first), self._name
+            own_slot = self._variable(name, start, numpys(v.dtype))
+            self._slots[slot, id(v)] = own_slot, v  # which keeps its id
+        return self._slots[slot, id(v)][0]
 
-    def _variable(self, name: str, start: Any, dtype: Any = "float32") -> RefVariable:
+    def _variable(self, name: str, start: Any, dtype: Any = "float32") -> Any:
+        if executing_eagerly():
+            return Variable(start, False, dtype=dtype)
         graph = get_default_graph()
         return RefVariable(start, False, dtype=dtype, full_name=graph.unique_name(name))
 
@@ -130,7 +156,7 @@ class Optimizer:
         colocate_gradients_with_ops=False,
         name=None,
         grad_loss=None,
-    ) -> Node:
+    ) -> Any:
         pairs = self.compute_gradients(loss, var_list, grad_loss=grad_loss)
         return self.apply_gradients(pairs, global_step, name)
 
