@@ -1,5 +1,7 @@
 """gg.scipy.linalg's decompositions, equations and banded matrices beside SciPy, and gradients."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -129,3 +131,65 @@ def test_a_power_has_a_gradient_by_the_exponent():
 def test_wrong_arguments_raise(call, error):
     with pytest.raises(error):
         call(gg.scipy.linalg)
+
+
+_S = np.array([[4.0, 1.0, 0.5], [1.0, 5.0, 0.2], [0.5, 0.2, 6.0]])
+_BAND = np.array([[0.0, 1.0, 1.0], [4.0, 4.0, 4.0]])
+_OF_SEVERAL = {
+    "solve_banded": ((1, 1), np.array([[0.0, 1, 1], [4, 4, 4], [1, 1, 0]]), np.ones(3)),
+    **dict.fromkeys(("solveh_banded",), (_BAND, np.ones(3))),
+    **dict.fromkeys(("cholesky_banded", "eig_banded", "eigvals_banded"), (_BAND,)),
+    **dict.fromkeys(("eigh_tridiagonal", "eigvalsh_tridiagonal"), (np.ones(3), np.ones(2))),
+    **dict.fromkeys(("solve", "solve_triangular", "lstsq"), (_S, np.ones(3))),
+    **dict.fromkeys(("solve_toeplitz",), (np.arange(3.0) + 1, np.ones(3))),
+    **dict.fromkeys(("qz", "ordqz", "expm_frechet", "orthogonal_procrustes"), (_S, _S + 1)),
+    "cho_solve": (scipy.linalg.cho_factor(_S), np.ones(3)),
+    "lu_solve": (scipy.linalg.lu_factor(_S), np.ones(3)),
+    "cho_solve_banded": ((scipy.linalg.cholesky_banded(_BAND), False), np.ones(3)),
+    "qr_update": (*scipy.linalg.qr(_S), np.ones(3), np.ones(3)),
+    "qr_insert": (*scipy.linalg.qr(_S), np.ones(3), 0),
+    "qr_delete": (*scipy.linalg.qr(_S), 0),
+    "rsf2csf": scipy.linalg.schur(_S),
+}
+
+
+def _checking_functions():
+    for name in sorted(scipy.linalg.__all__):
+        f = getattr(scipy.linalg, name)
+        if name == "matmul_toeplitz":  # has the parameter, and does not look at it
+            continue
+        if inspect.isroutine(f) and "check_finite" in inspect.signature(f).parameters:
+            yield name
+
+
+def _with_nan(args):
+    """The arguments with a NaN in the last array of floats."""
+    args = list(args)
+    for i in reversed(range(len(args))):
+        if isinstance(args[i], np.ndarray) and args[i].dtype == float:
+            args[i] = args[i].copy()
+            args[i].flat[args[i].size // 2] = np.nan
+            return args
+    raise AssertionError(args)
+
+
+@pytest.mark.parametrize("name", list(_checking_functions()))
+def test_infinities_and_nans_are_refused_where_scipy_refuses_them(name):
+    if not hasattr(gg.scipy.linalg, name):
+        pytest.skip("docs/scipy.md says that it is missing")
+    args = _with_nan(_OF_SEVERAL.get(name, (_S,)))
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        getattr(scipy.linalg, name)(*args)
+    with pytest.raises(ValueError, match=f"{name}: an array must not contain infs or NaNs"):
+        getattr(gg.scipy.linalg, name)(
+            *(gg.asarray(a) if isinstance(a, np.ndarray) else a for a in args)
+        )
+
+
+def test_check_finite_lets_infinities_through():
+    x = gg.asarray([[np.nan, 1.0], [1.0, 2.0]])
+    assert np.isnan(gg.scipy.linalg.inv(x, check_finite=False).numpy()).any()
+    watched = gg.Variable([[np.nan, 1.0], [1.0, 2.0]])
+    with gg.GradientTape(), pytest.raises(ValueError, match="infs or NaNs"):
+        gg.scipy.linalg.det(watched)
+    assert gg.scipy.linalg.lu_factor(_S, check_finite=False)[0].shape == (3, 3)

@@ -42,7 +42,7 @@ def cho_solve_banded(
     """The solution of ``a @ x == b``, given the result of `cholesky_banded` for the matrix."""
 
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = False
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """The upper Cholesky factor, or the lower one; of that triangle of `a`."""
 
@@ -81,7 +81,7 @@ def cross(
 ) -> Tensor:
     """Cross product of vectors in space."""
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = False) -> Any:
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant."""
 
 def dft(n: Any, scale: Any = None) -> Tensor:
@@ -100,7 +100,7 @@ def eig(
     right: bool = True,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Any:
     """Eigenvalues of general matrices, and the left and right eigenvectors that are asked for."""
@@ -126,7 +126,7 @@ def eigh(
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     type: int = 1,
-    check_finite: bool = False,
+    check_finite: bool = True,
     subset_by_index: Any = None,
     subset_by_value: Any = None,
     driver: Any = None,
@@ -149,7 +149,7 @@ def eigvals(
     a: Any,
     b: Any = None,
     overwrite_a: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Any:
     """Eigenvalues of general matrices, with `b` and errors as of `eig`."""
@@ -227,7 +227,7 @@ def hilbert(n: Any) -> Tensor:
 def inv(
     a: Any,
     overwrite_a: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     *,
     assume_a: str | None = None,
     lower: bool = False,
@@ -267,7 +267,7 @@ def lstsq(
     cond: Any = None,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     lapack_driver: Any = None,
 ) -> Any:
     """x, residuals, rank and singular values, as `gpugrad.linalg.lstsq`."""
@@ -276,7 +276,7 @@ def lu(
     a: Any,
     permute_l: bool = False,
     overwrite_a: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     p_indices: bool = False,
 ) -> tuple[Tensor, ...]:
     """The factors p, l and u; or ``p @ l`` and u; or row indices for p."""
@@ -302,7 +302,7 @@ def matmul(
     """Product of matrices; also of stacks of them, and of vectors."""
 
 def matmul_toeplitz(
-    c_or_cr: ArrayLike, x: ArrayLike, check_finite: bool = False, workers: int | None = None
+    c_or_cr: ArrayLike, x: ArrayLike, check_finite: bool = True, workers: int | None = None
 ) -> Tensor:
     """The product of a Toeplitz matrix with a vector or matrix, by FFTs."""
 
@@ -333,7 +333,7 @@ def multi_dot(arrays: ArrayLike, /, *, out: Tensor | None = None) -> Tensor:
     """Product of several matrices, in the order that takes the fewest multiplications."""
 
 def norm(
-    a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = False
+    a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
 ) -> Any:
     """A norm of vectors or matrices."""
 
@@ -378,7 +378,7 @@ def pinv(
     atol: Any = None,
     rtol: Any = None,
     return_rank: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
 ) -> Any:
     """The pseudoinverse; singular values up to ``atol + rtol * max(s)`` count as 0."""
 
@@ -404,7 +404,7 @@ def qr(
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
 ) -> tuple[Any, ...]:
     """The factors q and r, whole or (``"economic"``) reduced; r alone for ``"r"``."""
 
@@ -504,7 +504,7 @@ def solve(
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     assume_a: str | None = None,
     transposed: bool = False,
 ) -> Any:
@@ -579,7 +579,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
 ) -> Tensor:
     """The solution with the upper or lower triangle of `a`; `trans` is 0, 1, 2 or N, T, C."""
 
@@ -604,12 +604,12 @@ def svd(
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
     """u, s and vh, or the singular values alone."""
 
-def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = False) -> Any:
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The singular values."""
 
 def tanhm(A: ArrayLike) -> Tensor:

@@ -1,6 +1,6 @@
 """Matrices of which SciPy stores the diagonals within a band.
 
-``check_finite=``, ``overwrite_ab=``, ``overwrite_b=`` and names of LAPACK drivers have no effect.
+``overwrite_ab=``, ``overwrite_b=`` and names of LAPACK drivers have no effect.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bases of subspaces, singular values and balanced matrices, of other ops.
 
-``check_finite=``, ``overwrite_a=`` and names of LAPACK drivers have no effect. Where a
+``overwrite_a=`` and names of LAPACK drivers have no effect. Where a
 rank depends on the values, these are read on the host.
 """
 

@@ -187,7 +187,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Tensor:
 
 @saying_where
 def matmul_toeplitz(
-    c_or_cr: Any, x: Any, check_finite: bool = False, workers: int | None = None
+    c_or_cr: Any, x: Any, check_finite: bool = True, workers: int | None = None
 ) -> Tensor:
     """The product of a Toeplitz matrix with a vector or matrix, by FFTs.
 

@@ -1,6 +1,6 @@
 """Triangular factors, their updates, and forms of eigenvalues, of other ops.
 
-``check_finite=``, ``overwrite_a=`` and names of LAPACK drivers have no effect. Where SciPy's choice
+``overwrite_a=`` and names of LAPACK drivers have no effect. Where SciPy's choice
 of a sign, a pivot or a rank depends on the values, these are read on the host.
 """
 

@@ -35,13 +35,13 @@ def of_triangle(name: str, a: Any, assume_a: str | None, lower: bool) -> Any:
 
 
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = False
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """The upper Cholesky factor, or the lower one; of that triangle of `a`."""
     return ours.cholesky(of_triangle("cholesky", a, "her", lower), upper=not lower)
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = False) -> Any:
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant."""
     return ours.det(asarray(a))
 
@@ -49,7 +49,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = False) -> Any:
 def inv(
     a: Any,
     overwrite_a: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     *,
     assume_a: str | None = None,
     lower: bool = False,
@@ -64,7 +64,7 @@ def solve(
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     assume_a: str | None = None,
     transposed: bool = False,
 ) -> Any:
@@ -80,7 +80,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
 ) -> Tensor:
     """The solution with the upper or lower triangle of `a`; `trans` is 0, 1, 2 or N, T, C."""
     return ours.solve_triangular(asarray(a), asarray(b), trans, lower, unit_diagonal)
@@ -90,7 +90,7 @@ def lu(
     a: Any,
     permute_l: bool = False,
     overwrite_a: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     p_indices: bool = False,
 ) -> tuple[Tensor, ...]:
     """The factors p, l and u; or ``p @ l`` and u; or row indices for p."""
@@ -106,7 +106,7 @@ def qr(
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
 ) -> tuple[Any, ...]:
     """The factors q and r, whole or (``"economic"``) reduced; r alone for ``"r"``."""
     modes = {"full": "complete", "r": "complete", "economic": "reduced"}
@@ -123,7 +123,7 @@ def svd(
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
     """u, s and vh, or the singular values alone."""
@@ -132,7 +132,7 @@ def svd(
     return tuple(ours.svd(asarray(a), full_matrices=full_matrices))
 
 
-def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = False) -> Any:
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The singular values."""
     return ours.svdvals(asarray(a))
 
@@ -143,7 +143,7 @@ def pinv(
     atol: Any = None,
     rtol: Any = None,
     return_rank: bool = False,
-    check_finite: Any = False,
+    check_finite: bool = True,
 ) -> Any:
     """The pseudoinverse; singular values up to ``atol + rtol * max(s)`` count as 0."""
     a = asarray(a)
@@ -161,7 +161,7 @@ def lstsq(
     cond: Any = None,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     lapack_driver: Any = None,
 ) -> Any:
     """x, residuals, rank and singular values, as `gpugrad.linalg.lstsq`.
@@ -178,7 +178,7 @@ def lstsq(
 
 
 def norm(
-    a: Any, ord: Any = None, axis: Any = None, keepdims: Any = False, check_finite: Any = False
+    a: Any, ord: Any = None, axis: Any = None, keepdims: Any = False, check_finite: bool = True
 ) -> Any:
     """A norm of vectors or matrices."""
     return ours.norm(asarray(a), ord, axis, keepdims=keepdims)
@@ -193,7 +193,7 @@ def eigh(
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     type: int = 1,
-    check_finite: bool = False,
+    check_finite: bool = True,
     subset_by_index: Any = None,
     subset_by_value: Any = None,
     driver: Any = None,
@@ -241,7 +241,7 @@ def eig(
     right: bool = True,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Any:
     """Eigenvalues of general matrices, and the left and right eigenvectors that are asked for.
@@ -270,7 +270,7 @@ def eigvals(
     a: Any,
     b: Any = None,
     overwrite_a: bool = False,
-    check_finite: bool = False,
+    check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Any:
     """Eigenvalues of general matrices, with `b` and errors as of `eig`."""

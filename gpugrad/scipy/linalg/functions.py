@@ -1,6 +1,6 @@
 """Functions of matrices, of other ops.
 
-``check_finite=`` and ``overwrite_a=`` have no effect.
+``overwrite_a=`` has no effect.
 """
 
 from __future__ import annotations
