@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_adapters import ADAPTERS, LEAST_DTYPES, METADATA, public
+from gpugrad.array_api.numpy_arguments import as_double, doubles, on_their_device
 from gpugrad.array_api.numpy_linalg import LINALG_ADAPTERS
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
-from gpugrad.array_api.writes import begin_write, write
-from gpugrad.core.backend import BFLOAT16, READINGS, SCALARS, TENSOR, is_array
-from gpugrad.core.devices import adopt, default_device, put
-from gpugrad.core.from_python import numbers_only
+from gpugrad.array_api.numpy_results import as_dtype, cast_as, on_values, write_out
+from gpugrad.array_api.writes import begin_write
+from gpugrad.core.backend import READINGS
 from gpugrad.core.listening import threads
-from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Shared, View
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.errors import ArgumentError
 from gpugrad.registry.numpys_form import RENAMED, numpys_signature
 
 NAMES = {  # NumPy's name: gpugrad's, where they differ
@@ -294,7 +294,7 @@ def _translate(
     if own:
         op = getattr(ours, "op", None)
         positional = doubles(positional, op is not None and op.variadic)
-        read = [_double(v) if isinstance(v, (list, tuple)) else v for v in named.values()]
+        read = [as_double(v) if isinstance(v, (list, tuple)) else v for v in named.values()]
         given = [*named.values(), *positional]
         named = dict(zip(named, on_their_device([*read, *positional], given), strict=False))
     return positional, named, dtype, casting
@@ -306,71 +306,12 @@ def _in_dtype(
     """The call of gpugrad's function; it computes with, or returns, another dtype."""
     least: Any = LEAST_DTYPES.get(title)
     if least is not None:
-        arrays = [_cast(x, least(tensor(x).dtype)) for x in arrays]
+        arrays = [as_dtype(x, least(tensor(x).dtype)) for x in arrays]
     if dtype is None:
         return ours(*arrays, **named)
     if casting is None:
-        return ours(*(_cast(x, dtype) for x in arrays), **named)
+        return ours(*(as_dtype(x, dtype) for x in arrays), **named)
     return cast_as(title, ours(*arrays, **named), dtype, casting)
-
-
-def cast_as(title: str, result: Any, dtype: Any, casting: Any) -> Any:
-    """A result in another dtype, if `casting` allows that."""
-    if not np.can_cast(result.dtype, dtype, casting):
-        raise DTypeError(f"{title}: casting={casting!r} forbids {result.dtype} to {dtype}.")
-    return _cast(result, dtype)
-
-
-def _cast(x: Any, dtype: Any) -> Any:
-    if x is None or isinstance(x, str):
-        return x
-    x, dtype = tensor(x), np.dtype(dtype)
-    return TENSOR.astype(TENSOR.real(x) if x.dtype.kind == "c" != dtype.kind else x, dtype)
-
-
-def doubles(values: Sequence[Any], are_lists: bool = False) -> list[Any]:
-    """Arrays as NumPy reads them: floats in lists are float64, a number beside an array is weak."""
-    if are_lists:
-        return [
-            on_their_device([_array(x) for x in v], v) if type(v) in (list, tuple) else v
-            for v in values
-        ]
-    read = [_double(v) if isinstance(v, (list, tuple)) else v for v in values]
-    if any(isinstance(v, Tensor) or is_array(v) for v in read):
-        return on_their_device(read, values)
-    return [np.asarray(v) if type(v) in SCALARS else v for v in read]
-
-
-def _array(value: Any) -> Any:
-    """An element of a list of arrays: lists of integers are not weak beside floats."""
-    is_list = isinstance(value, (list, tuple)) and bool(value) and numbers_only(value)
-    return np.asarray(value) if is_list else _double(value)
-
-
-def on_their_device(read: list[Any], given: Sequence[Any]) -> list[Any]:
-    """Values with the arrays that were `given` as lists on the GPU of the Tensors beside them."""
-    if not any(type(v) in (list, tuple) for v in given):
-        return read
-    home = next((v.device for v in given if isinstance(v, Tensor)), None)
-    if home is None or home.kind == "cpu":
-        return read
-    made = (type(x) is np.ndarray and v is not x for x, v in zip(read, given, strict=False))
-    return [wrap(put(x, home)) if new else x for x, new in zip(read, made, strict=True)]
-
-
-def _double(value: Any) -> Any:
-    """A list of numbers as an array, if it has floats; other lists may be axes or shapes."""
-    if isinstance(value, (list, tuple)) and value and numbers_only(value):
-        try:
-            array = np.asarray(value)
-        except ValueError:  # a list of arrays of several shapes
-            return type(value)(_double(v) for v in value)
-        return array if array.dtype.kind in "fc" else value
-    if isinstance(value, list):
-        if holds_tensor(value):
-            return on_their_device([_array(v) for v in value], value)
-        return [_double(v) for v in value]
-    return value
 
 
 @functools.cache
@@ -424,75 +365,6 @@ def is_default(value: Any, default: Any) -> bool:
 
 def _on_cpu(args: Sequence[Any]) -> bool:
     return all(x.device.kind == "cpu" for x in args if isinstance(x, Tensor))
-
-
-def write_out(title: str, out: Any, result: Any) -> Any:
-    """Write a result to `out`; to a NumPy array only if that cuts no gradient."""
-    if isinstance(out, Tensor):
-        return write(title, out, result)
-    if not isinstance(out, np.ndarray):
-        raise DTypeError(f"{title}: out= must be a Tensor or an array, got a {type(out).__name__}.")
-    try:
-        np.copyto(out, np.asarray(result), casting="same_kind")
-    except DTypeError as error:
-        raise DTypeError(
-            f"{title}: the result would be written to a NumPy array: use x = x + y instead of an "
-            f"array's +=, and no out=. {error}"
-        ) from None
-    return out
-
-
-def as_tensors(result: Any, given: Sequence[Any] = ()) -> Any:
-    """A result of NumPy, with Tensors for its arrays and scalars of numbers.
-
-    An array that is one of the `given` arguments, or a view, is copied: others may write to it. A
-    new one becomes the Tensor's own.
-    """
-    if isinstance(result, Tensor):
-        return result
-    kind = type(result)
-    if kind is np.ndarray or isinstance(result, np.generic):
-        if result.dtype.kind in "biufc" or result.dtype == BFLOAT16:
-            array = np.asarray(result)
-            is_new = array.flags.owndata and not any(array is x for x in given)
-            return wrap((adopt if is_new else put)(array, default_device()))
-        return result
-    if isinstance(result, tuple):
-        values = [as_tensors(v, given) for v in result]
-        if not hasattr(result, "_fields"):
-            return kind(values)
-        made = tuple.__new__(kind, values)
-        if hasattr(result, "__dict__"):  # SciPy's results have more attributes than elements
-            made.__dict__.update({k: as_tensors(v, given) for k, v in vars(result).items()})
-        return made
-    return [as_tensors(v, given) for v in result] if kind is list else result
-
-
-def on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:
-    """NumPy's result, computed from the values; raises if that would cut a gradient."""
-
-    def values(x: Any) -> Any:
-        if isinstance(x, Tensor):
-            try:
-                return np.asarray(x)
-            except DTypeError as error:
-                raise DTypeError(
-                    f"{title}: gpugrad has no function of that name that accepts these arguments, "
-                    f"so NumPy would have to compute it. {error}"
-                ) from None
-        if type(x) in (list, tuple):
-            return type(x)(values(v) for v in x)
-        return {k: values(v) for k, v in x.items()} if type(x) is dict else x
-
-    return _writable(function(*values(tuple(args)), **values(dict(keywords))))
-
-
-def _writable(result: Any) -> Any:
-    """A result of NumPy as the caller's own: arrays that are a Tensor's memory are read-only."""
-    if type(result) is np.ndarray:
-        is_read_only = result.__array_interface__["data"][1]  # `flags` warns of broadcast arrays
-        return result.copy(order="K") if is_read_only else result
-    return type(result)(map(_writable, result)) if type(result) in (list, tuple) else result
 
 
 def _is_followed(args: Sequence[Any]) -> bool:

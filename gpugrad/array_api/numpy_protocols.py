@@ -15,18 +15,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_adapters import public
-from gpugrad.array_api.numpy_calls import (
-    NAMES,
-    accepts,
-    as_tensors,
-    call,
-    cast_as,
-    doubles,
-    is_default,
-    on_values,
-    write_out,
-)
+from gpugrad.array_api.numpy_arguments import doubles
+from gpugrad.array_api.numpy_calls import NAMES, accepts, call, is_default
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
+from gpugrad.array_api.numpy_results import as_tensors, cast_as, on_values, write_out
 from gpugrad.array_api.writes import begin_write, write
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array
 from gpugrad.core.tensor import Tensor, holds_tensor, operand, tensor

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api.numpy_calls import as_tensors, call, fitting
+from gpugrad.array_api.numpy_calls import call, fitting
+from gpugrad.array_api.numpy_results import as_tensors
 from gpugrad.core.backend import is_array
 from gpugrad.core.devices import device
 from gpugrad.core.known_as import MissingNameError, nearest

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api.numpy_calls import as_tensors
+from gpugrad.array_api.numpy_results import as_tensors
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import holds_tensor, tensor
 from gpugrad.numpy.creation import asarray

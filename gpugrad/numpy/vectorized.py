@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api.numpy_calls import as_tensors
+from gpugrad.array_api.numpy_results import as_tensors
 from gpugrad.numpy.namespace import on_host
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api import numpy_calls
-from gpugrad.array_api.numpy_calls import as_tensors
+from gpugrad.array_api import numpy_results
+from gpugrad.array_api.numpy_results import as_tensors
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.devices import adopt, default_device, device
 from gpugrad.core.listening import threads
@@ -71,7 +71,7 @@ def on_values(thing: Any) -> Any:
     def call(*args: Any, **keywords: Any) -> Any:
         args, keywords = _seeded(thing, args, keywords)
         title = f"{getattr(thing, '__module__', 'scipy')}.{thing.__name__}"
-        return _tensors(numpy_calls.on_values(title, thing, args, keywords))
+        return _tensors(numpy_results.on_values(title, thing, args, keywords))
 
     call.passes_through = True  # type: ignore[attr-defined]  # ci/scipy_page asks
     return call

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api.numpy_calls import as_tensors
+from gpugrad.array_api.numpy_results import as_tensors
 from gpugrad.core.backend import NUMPY, reading
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.optimize as scipys
 from scipy.optimize import OptimizeWarning
 
-from gpugrad.array_api.numpy_calls import as_tensors
+from gpugrad.array_api.numpy_results import as_tensors
 from gpugrad.autodiff.recorder import recording_stopped, watched_in
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest

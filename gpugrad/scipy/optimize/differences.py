@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize as scipys
 
-from gpugrad.array_api.numpy_calls import on_values
+from gpugrad.array_api.numpy_results import on_values
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.numpy.creation import asarray

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csgraph as _csgraph
 
-from gpugrad.array_api.numpy_calls import as_tensors
+from gpugrad.array_api.numpy_results import as_tensors
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api.numpy_calls import write_out
+from gpugrad.array_api.numpy_results import write_out
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.devices import host

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import distance as _distance
 
-from gpugrad.array_api.numpy_calls import on_values, write_out
+from gpugrad.array_api.numpy_results import on_values, write_out
 from gpugrad.autodiff.batched import Batched
 from gpugrad.autodiff.recorder import block
 from gpugrad.core.backend import TENSOR as xp

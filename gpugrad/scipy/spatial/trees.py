@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from gpugrad.array_api.numpy_calls import as_tensors, on_values
+from gpugrad.array_api.numpy_results import as_tensors, on_values
 from gpugrad.autodiff.recorder import watched_in
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.devices import device
