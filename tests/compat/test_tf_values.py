@@ -97,7 +97,10 @@ same(initializers.GlorotUniform(seed=3))  same(initializers.RandomNormal(seed=3)
 elements(data.Dataset.range(4).map(lambda i: tf.ones([i], "int32")).padded_batch(2, padded_shapes=[5]))  elements(data.Dataset.range(4).map(lambda i: tf.ones([i])).padded_batch(2, [None], -1.0))
 elements(data.Dataset.range(4).map(lambda i: (tf.ones([i], "int32"), tf.ones([2]))).padded_batch(2, ([None], [3]), (7, -1.0)))
 while_loop(lambda i, a: i < 9, lambda i, a: [i + 1, a * 2.0], [0, 1.0], maximum_iterations=4)  while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.concat([a, [1.0]], 0)), (0, A), (TensorShape([]), TensorShape([None])))
-case([(constant(False), lambda: A), (constant(True), lambda: B)])  switch_case(constant(7), [lambda: A, lambda: B])
+nest.flatten({"b": 1, "a": (2, [3])})  nest.pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3])["a"]  nest.map_structure(lambda a, b: a + b, [1, (2,)], [10, (20,)])[1]  nest.is_nested([1])
+updated("scatter_add", tf.IndexedSlices([[1.0, 2.0, 3.0]], [1]))  updated("scatter_sub", tf.IndexedSlices(B, [1, 1]))  updated("scatter_max", tf.IndexedSlices(B, [1, 0]))  updated("scatter_min", tf.IndexedSlices(B, [1, 0]))
+updated("scatter_update", tf.IndexedSlices(B, [1, 0]))  updated("scatter_nd_add", [[0, 1], [0, 1]], [5.0, 1.0])  updated("scatter_nd_sub", [[1]], [A])  updated("scatter_nd_update", [[0, 1]], [5.0])
+Variable(B).gather_nd([[0, 1], [1, 2]])  Variable(B).sparse_read([1, 0])  case([(constant(False), lambda: A), (constant(True), lambda: B)])  switch_case(constant(7), [lambda: A, lambda: B])
 steps(optimizers.SGD())  steps(optimizers.SGD(0.1, momentum=0.9))  steps(optimizers.SGD(0.1, momentum=0.9, nesterov=True))  steps(optimizers.SGD(0.1, weight_decay=0.1))  steps(optimizers.SGD(0.1, clipnorm=0.1))
 steps(optimizers.Adam())  steps(optimizers.Adam(0.1, epsilon=0.1))  steps(optimizers.Adam(0.1, 0.5, 0.9, amsgrad=True))  steps(optimizers.Adam(0.1, weight_decay=0.1))  steps(optimizers.AdamW(0.1, 0.1, epsilon=0.1))
 steps(optimizers.Adamax())  steps(optimizers.Adamax(0.1, epsilon=0.1))  steps(optimizers.Nadam())  steps(optimizers.Nadam(0.1, epsilon=0.1))  steps(optimizers.RMSprop(0.1))  steps(optimizers.RMSprop(0.1, 0.5, 0.9, 0.1, True))
@@ -129,6 +132,9 @@ def inputs(tf) -> dict[str, object]:
         "T": f(3, 2), "Z": tf.constant([1 + 2j, -3j]), "Z2": tf.constant([[1 + 2j, -3j]]),
         "SB": tf.nn.softmax(b * 2), "I": f(2, 5, 4, 2), "W": f(3, 2, 2, 3), "W2": f(2, 2, 3, 2),
         "math_nan": math.nan, "math_inf": math.inf,
+        "updated": lambda name, *args: (
+            v := tf.Variable([[1.0, 0.5, -2.0], [0.1, 3.0, 0.0]]), getattr(v, name)(*args), v.numpy()
+        )[2],
         "steps": lambda *args, **options: steps_of(tf, *args, **options),
         "same": lambda make: bool(np.all(make([4, 3]).numpy() == make([4, 3]).numpy())),
         "elements": lambda dataset: list(dataset.as_numpy_iterator()),

@@ -58,6 +58,7 @@ from gpugrad.compat.tf import (
     initializers,
     linalg,
     math,
+    nest,
     nn,
     optimizers,
     random,
@@ -75,7 +76,6 @@ from gpugrad.compat.tf.initializers import (
 )
 from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype, readers, show
 from gpugrad.compat.tf.state import Module, Variable
-from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 from gpugrad.trace.array import current_trace, pause_trace
@@ -177,7 +177,19 @@ def _list_devices(device_type=None) -> list[Any]:
     ]
 
 
-_parts = (data, debugging, distribute, errors, initializers, linalg, math, nn, optimizers, random)
+_parts = (
+    data,
+    debugging,
+    distribute,
+    errors,
+    initializers,
+    linalg,
+    math,
+    nest,
+    nn,
+    optimizers,
+    random,
+)
 _modules: dict[str, Any] = {part.__name__.rpartition(".")[2]: part for part in _parts}
 
 
@@ -199,9 +211,6 @@ dtypes = _module(
     **{name: value for name, value in globals().items() if isinstance(value, DType)},
 )
 autodiff = _module("autodiff", GradientTape=GradientTape, ForwardAccumulator=ForwardAccumulator)
-nest = _module(
-    "nest", flatten=_nest.flatten, map_structure=_nest.map_structure, pack_sequence_as=_nest.pack
-)
 train = _module(
     "train",
     Checkpoint=saving.Checkpoint,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
+from gpugrad.compat.tf import arrays
 from gpugrad.compat.tf.convert import tensor
 from gpugrad.compat.tf.shapes import numpys
 from gpugrad.core.tensor import Tensor
@@ -24,6 +25,30 @@ def _update(name: str) -> Any:
     @functools.wraps(own)
     def method(self, value, use_locking=None, name=None, read_value=True) -> Any:
         return own(self, self._own_dtype(value), use_locking, name, read_value)
+
+    return method
+
+
+def _elements(name: str) -> Any:
+    """A method that updates elements, or rows, at indices along the last axis of ``indices``."""
+
+    def method(self, indices, updates, name=None) -> Any:
+        return self.assign(f(self.value(), tensor(indices), tensor(self._own_dtype(updates))))
+
+    f = arrays._OPS[f"tensor_scatter_nd_{name}"]
+    return method
+
+
+def _rows(name: str) -> Any:
+    """A method that updates rows: the Variable's own of a name, or as `_elements` does."""
+    own = getattr(gg.Variable, name) if name.startswith("scatter") else None
+    at: Any = None if own else _elements(name)
+
+    def method(self, sparse_delta, use_locking=None, name=None) -> Any:
+        indices, values = tensor(sparse_delta.indices), tensor(self._own_dtype(sparse_delta.values))
+        if own is None:
+            return at(self, gg.expand_dims(indices, axis=-1), values)
+        return own(self, gg.IndexedSlices(values, indices))
 
     return method
 
@@ -63,6 +88,10 @@ class Variable(gg.Variable):
         super().__init__(initial_value, trainable, name, dtype, **extra)
 
     assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
+    scatter_add, scatter_sub, scatter_update, scatter_max, scatter_min = map(
+        _rows, ("scatter_add", "scatter_sub", "scatter_update", "max", "min")
+    )
+    scatter_nd_add, scatter_nd_sub, scatter_nd_update = map(_elements, ("add", "sub", "update"))
 
     def _own_dtype(self, value) -> Any:
         if isinstance(value, Tensor):
@@ -71,6 +100,14 @@ class Variable(gg.Variable):
 
     def initialized_value(self) -> Tensor:
         return self.value()
+
+    def gather_nd(self, indices, name=None) -> Tensor:
+        """The elements, or rows, at indices along the last axis of `indices`."""
+        return arrays.gather_nd(self.value(), indices)
+
+    def sparse_read(self, indices, name=None) -> Tensor:
+        """Rows."""
+        return gg.gather(self, tensor(indices))
 
     def get_shape(self) -> Any:
         return self.shape
