@@ -24,4 +24,9 @@ def subval(x: Any, i: int, v: Any) -> tuple[Any, ...]:
     return subvals(x, [(i, v)])
 
 
+def func(f: Any) -> Any:
+    """The function itself."""
+    return f
+
+
 __getattr__, __dir__ = forwarding(__name__, own=globals())
