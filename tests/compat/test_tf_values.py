@@ -8,9 +8,11 @@ the installed TensorFlow, and `python tests/compat/test_tf_values.py` writes it 
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,8 +102,8 @@ while_loop(lambda i, a: i < 9, lambda i, a: [i + 1, a * 2.0], [0, 1.0], maximum_
 nest.flatten({"b": 1, "a": (2, [3])})  nest.pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3])["a"]  nest.map_structure(lambda a, b: a + b, [1, (2,)], [10, (20,)])[1]  nest.is_nested([1])
 updated("scatter_add", tf.IndexedSlices([[1.0, 2.0, 3.0]], [1]))  updated("scatter_sub", tf.IndexedSlices(B, [1, 1]))  updated("scatter_max", tf.IndexedSlices(B, [1, 0]))  updated("scatter_min", tf.IndexedSlices(B, [1, 0]))
 updated("scatter_update", tf.IndexedSlices(B, [1, 0]))  updated("scatter_nd_add", [[0, 1], [0, 1]], [5.0, 1.0])  updated("scatter_nd_sub", [[1]], [A])  updated("scatter_nd_update", [[0, 1]], [5.0])
-Variable(B).gather_nd([[0, 1], [1, 2]])  Variable(B).sparse_read([1, 0])  case([(constant(False), lambda: A), (constant(True), lambda: B)])  switch_case(constant(7), [lambda: A, lambda: B])
-steps(optimizers.SGD())  steps(optimizers.SGD(0.1, momentum=0.9))  steps(optimizers.SGD(0.1, momentum=0.9, nesterov=True))  steps(optimizers.SGD(0.1, weight_decay=0.1))  steps(optimizers.SGD(0.1, clipnorm=0.1))
+Variable(B).gather_nd([[0, 1], [1, 2]])  Variable(B).sparse_read([1, 0])  atan2(y=A, x=2.0)  linalg.matrix_transpose(Z2, conjugate=True)  linalg.eigvalsh(tensor=S)  signal.rfft(input_tensor=A, fft_length=[2])  case([(constant(False), lambda: A), (constant(True), lambda: B)])  switch_case(constant(7), [lambda: A, lambda: B])
+shape(random.stateless_categorical([[0.0, 1.0]], 5, [1, 2]))  steps(optimizers.SGD())  steps(optimizers.SGD(0.1, momentum=0.9))  steps(optimizers.SGD(0.1, momentum=0.9, nesterov=True))  steps(optimizers.SGD(0.1, weight_decay=0.1))  steps(optimizers.SGD(0.1, clipnorm=0.1))
 steps(optimizers.Adam())  steps(optimizers.Adam(0.1, epsilon=0.1))  steps(optimizers.Adam(0.1, 0.5, 0.9, amsgrad=True))  steps(optimizers.Adam(0.1, weight_decay=0.1))  steps(optimizers.AdamW(0.1, 0.1, epsilon=0.1))
 steps(optimizers.Adamax())  steps(optimizers.Adamax(0.1, epsilon=0.1))  steps(optimizers.Nadam())  steps(optimizers.Nadam(0.1, epsilon=0.1))  steps(optimizers.RMSprop(0.1))  steps(optimizers.RMSprop(0.1, 0.5, 0.9, 0.1, True))
 steps(optimizers.Adagrad())  steps(optimizers.Adagrad(0.1, 0.5, 0.1))  steps(optimizers.Adadelta())  steps(optimizers.Adadelta(0.5, 0.9, 0.1))  steps(optimizers.Lion())  steps(optimizers.Lion(0.1, 0.5, 0.9, weight_decay=0.1))
@@ -213,6 +215,34 @@ def test_calls_return_what_tensorflow_returns():
 def test_the_golden_file_holds_what_tensorflow_returns():
     pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
     assert not different(results("tensorflow"), golden())
+
+
+_OWN = "DType Generator Dataset load_checkpoint no_gradient stop_gradient einsum gradients".split()  # noqa: SIM905
+"""Names whose parameters are gpugrad's or TensorFlow 1's on purpose."""
+_RENAMED = {"strides": "stride"}
+"""TensorFlow's other names of parameters, which are understood, too."""
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("module", ["", *"math linalg nn random signal debugging nest".split()])  # noqa: SIM905
+def test_parameters_stand_in_tensorflows_order(module):
+    theirs: Any = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    ours: Any = importlib.import_module("gpugrad.compat.tf")
+    theirs, ours = (getattr(m, module) if module else m for m in (theirs, ours))
+    wrong = []
+    for name in dir(theirs):
+        a, b = getattr(theirs, name), getattr(ours, name, None)
+        if name[0] == "_" or name in _OWN or not (inspect.isroutine(a) and callable(b)):
+            continue
+        known = [*inspect.signature(a).parameters]
+        own = [
+            p.name if p.name in known else _RENAMED.get(p.name, p.name)
+            for p in inspect.signature(b).parameters.values()
+            if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "name"
+        ]
+        if [p for p in known if p in own] != own:
+            wrong.append(f"{name}: {own}, TensorFlow {known}")
+    assert wrong == []
 
 
 if __name__ == "__main__":

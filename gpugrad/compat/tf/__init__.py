@@ -264,11 +264,11 @@ experimental = _module(
 def _of_length(f: Any, several: int) -> Any:
     """A transform whose length is its second argument; of several axes lengths."""
     if several:
-        return lambda input, fft_length=None: f(
-            input, s=None if fft_length is None else ints(fft_length)
+        return lambda input_tensor, fft_length=None: f(
+            input_tensor, s=None if fft_length is None else ints(fft_length)
         )
-    return lambda input, fft_length=None: f(
-        input, n=None if fft_length is None else ints(fft_length)[0]
+    return lambda input_tensor, fft_length=None: f(
+        input_tensor, n=None if fft_length is None else ints(fft_length)[0]
     )
 
 

@@ -23,7 +23,10 @@ def _pair(name: str, test: Callable[..., Any]) -> Callable[..., None]:
         x, y = together(x, y)
         _check(name, test(x, y), message, x, y)
 
-    return check
+    def other_order(x=..., y=..., summarize=None, message=None) -> None:
+        check(x, y, message)
+
+    return other_order if name == "assert_none_equal" else check
 
 
 def _one(name: str, test: Callable[..., Any]) -> Callable[..., None]:
@@ -77,7 +80,6 @@ _SINGLE: dict[str, Callable[..., Any]] = {
     "negative": lambda x: x < 0,
     "non_negative": lambda x: x >= 0,
     "non_positive": lambda x: x <= 0,
-    "scalar": lambda x: x.ndim == 0,
 }
 _OPS = ops(
     **{
@@ -94,7 +96,12 @@ _OPS = ops(
     assert_type=lambda tensor, tf_type=..., message=None: _check(
         "assert_type", tensor.dtype == tf_type, message, tensor
     ),
-    assert_integer=_one("assert_integer", lambda x: x.dtype.kind in "iu"),
+    assert_integer=lambda x, message=None: _check(
+        "assert_integer", x.dtype.kind in "iu", message, x
+    ),
+    assert_scalar=lambda tensor, message=None: _check(
+        "assert_scalar", tensor.ndim == 0, message, tensor
+    ),
     is_numeric_tensor=lambda tensor: tensor.dtype != bool,
 )
 __getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

@@ -149,11 +149,15 @@ def _cholesky_solve(chol, rhs) -> Tensor:
 
 
 _OPS = ops(
-    """input: cholesky=linalg.cholesky det=linalg.det eigvals=linalg.eigvals
-    eigvalsh=linalg.eigvalsh expm=linalg.expm logm=linalg.logm matrix_transpose sqrtm=linalg.sqrtm
+    """input: cholesky=linalg.cholesky det=linalg.det expm=linalg.expm logm=linalg.logm
+    sqrtm=linalg.sqrtm
+    tensor: eigvals=linalg.eigvals eigvalsh=linalg.eigvalsh
     a b: cross=linalg.cross
     matrix rhs lower=True adjoint=False: triangular_solve=solve_triangular""",
     adjoint=lambda matrix: _adjoint(matrix),
+    matrix_transpose=lambda a, name=None, conjugate=False: (
+        _adjoint(a) if conjugate else gg.matrix_transpose(a)
+    ),
     trace=lambda x: keeping(x, gg.linalg.trace(x)),
     matvec=lambda a, b, transpose_a=False, adjoint_a=False: matmul(
         a, gg.expand_dims(b, axis=-1), transpose_a, False, adjoint_a

@@ -158,7 +158,8 @@ _OPS = ops(
     tanh bessel_i0=special.i0 bessel_i0e=special.i0e bessel_i1=special.i1 bessel_i1e=special.i1e
     input: real imag angle
     features: softplus softsign
-    x y: add atan2 divide divide_no_nan=special.divide_no_nan equal floordiv=floor_divide
+    y x: atan2
+    x y: add divide divide_no_nan=special.divide_no_nan equal floordiv=floor_divide
     floormod=remainder greater greater_equal less less_equal logical_and logical_or logical_xor
     maximum minimum mod=remainder multiply multiply_no_nan=special.multiply_no_nan not_equal pow
     realdiv=divide squared_difference subtract truediv=divide truncatemod=fmod xdivy=special.xdivy

@@ -62,8 +62,8 @@ def map_structure(func: Callable[..., Any], *structure, check_types=True, **keyw
     return pack_sequence_as(first, [func(*leaves) for leaves in zip(*columns, strict=True)])
 
 
-def is_nested(structure) -> bool:
-    return nest.children(structure) is not None
+def is_nested(seq) -> bool:
+    return nest.children(seq) is not None
 
 
 def assert_same_structure(nest1, nest2, check_types=True, expand_composites=False) -> None:

@@ -104,8 +104,14 @@ _OPS = ops(
 )
 _OPS |= {
     f"stateless_{name}": _stateless(_OPS[name])
-    for name in ("normal", "truncated_normal", "uniform", "gamma", "poisson", "categorical")
+    for name in ("normal", "truncated_normal", "uniform", "gamma", "poisson")
 }
+
+
+def stateless_categorical(logits, num_samples, seed, dtype="int64", name=None) -> Tensor:
+    """Classes by unscaled log-probabilities; a function of its seed, which is two ints."""
+    draw = lambda shape, seed: _OPS["categorical"](logits, num_samples, dtype, seed)
+    return _stateless(draw)((), seed)
 
 
 class Generator:
