@@ -20,6 +20,7 @@ from gpugrad.core.views import View, arranged
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError, reraise
 from gpugrad.ops.arrays import creation
 from gpugrad.ops.arrays import shape as shaping
+from gpugrad.ops.math import arithmetic
 
 
 class Flags:
@@ -163,7 +164,8 @@ def _flatten(self: Tensor, order: str = "C") -> Tensor:
 
 def _copy(self: Tensor, order: str = "C") -> Tensor:
     """A copy; the gradient flows through."""
-    return arranged(creation.asarray(self, copy=True), order)
+    copied = arithmetic.positive(self) if self.dtype.kind in "iufc" else None
+    return arranged(creation.asarray(self, copy=True) if copied is None else copied, order)
 
 
 def _astype(

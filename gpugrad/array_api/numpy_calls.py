@@ -128,13 +128,20 @@ class _Plan:
         arrays: how many arrays it takes first.
         places: how many arguments may be given by position, `least` of them must be.
         names: those that may be given by name.
+        lengths: the position of a shape or of axes, which may be a list, too.
     """
 
     def __init__(
-        self, ours: Any, arrays: int, least: int, places: int, names: frozenset[str]
+        self,
+        ours: Any,
+        arrays: int,
+        least: int,
+        places: int,
+        names: frozenset[str],
+        lengths: int | None,
     ) -> None:
         self.ours, self.arrays, self.least = ours, arrays, least
-        self.places, self.names = places, names
+        self.places, self.names, self.lengths = places, names, lengths
         # `ours`, by types of arguments, of a list those of its elements, and names of keywords
         self.fitting: dict[Any, Any] = {}
 
@@ -149,10 +156,13 @@ class _Plan:
         n = self.arrays
         is_list = n == 1 and types[0] in (list, tuple)
         arrays = frozenset(map(type, args[0])) if is_list else types[:n]
+        rest = types[n:]
+        if self.lengths is not None and types[self.lengths : self.lengths + 1] == (list,):
+            rest = (*types[n : self.lengths], *types[self.lengths + 1 :])
         fits = (
             _ARRAYS.issuperset(arrays)
             and not _TENSORS.isdisjoint(arrays)
-            and _METADATA_TYPES.issuperset(types[n:])
+            and _METADATA_TYPES.issuperset(rest)
             and self.names.issuperset(keywords)
             and _METADATA_TYPES.issuperset(map(type, keywords.values()))
         )
@@ -172,7 +182,7 @@ def fitting(function: Any) -> dict[Any, Any]:
     '_transpose'
     """
     if function.__name__ in METADATA:
-        return {(Tensor,): METADATA[function.__name__]}
+        return {(kind,): METADATA[function.__name__] for kind in _TENSORS}
     plan = _plan(function)
     return {} if plan is None else plan.fitting
 
@@ -212,7 +222,9 @@ def _plan(function: Any) -> _Plan | _OfOperands | None:
             break
         places += 1
     named = names.intersection(p.name for p in numpys)
-    return _Plan(ours, arrays, max(arrays, least), places, frozenset(named))
+    lengths = [i for i, p in enumerate(numpys[:places]) if p.name in ("shape", "axes")]
+    of_list = lengths[0] if lengths and lengths[0] >= arrays else None
+    return _Plan(ours, arrays, max(arrays, least), places, frozenset(named), of_list)
 
 
 @functools.cache

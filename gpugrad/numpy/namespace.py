@@ -58,17 +58,19 @@ def _of_tensors(thing: Any) -> Callable[..., Any]:
         nonlocal fits
         if fits is None:
             fits = fitting(thing)
-        if not keywords:  # most calls
-            types = (*map(type, args),)
+        types = (*map(type, args),)
+        if keywords:
+            ours = fits.get((types, *keywords, *map(type, keywords.values())))
+        else:  # most calls
             ours = fits.get(types)
             if ours is None and types and types[0] in _LISTS:
                 ours = fits.get((frozenset(map(type, args[0])), *types[1:]))
-            if ours is not None:
-                result = ours(*args)
-                if type(result) is Tensor:
-                    return result
-                if result is not NotImplemented:
-                    return as_tensors(result)
+        if ours is not None:
+            result = ours(*args, **keywords)
+            if type(result) is Tensor:
+                return result
+            if result is not NotImplemented:
+                return as_tensors(result)
         if args and isinstance(args[0], Tensor):
             return as_tensors(call(thing, args, keywords, own=True))
         if not (holds_tensor(args) or _any_tensor(keywords)):

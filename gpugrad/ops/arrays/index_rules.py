@@ -90,14 +90,17 @@ def _array_entry(name, xp, part):
     return np.asarray(array, order="C") if xp is NUMPY else xp.lib.asarray(array)
 
 
+def is_basic(index):
+    """Whether an index is an int, a slice, None, ``...``, or a tuple of these."""
+    return type(index) in BASIC or (type(index) is tuple and BASIC.issuperset(map(type, index)))
+
+
 def library_index(name, xp, shape, index, checked=True):
     """`index` for the array library: Tensors and lists in it become its arrays."""
-    if type(index) in BASIC or type(index) is ResolvedIndex:
+    if is_basic(index) or type(index) is ResolvedIndex:
         return index
     if type(index) is not tuple:
         index = tuple(index) if type(index) is list and is_by_axes(index) else (index,)
-    if BASIC.issuperset(map(type, index)):
-        return index
     index = tuple(p if type(p) in BASIC else _array_entry(name, xp, p) for p in index)
     if checked and xp is not NUMPY:  # NumPy checks bounds itself, CuPy wraps around
         _check_bounds(name, index, shape)

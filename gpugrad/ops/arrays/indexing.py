@@ -16,13 +16,13 @@ from gpugrad.kernels.by_hand import scatter
 from gpugrad.ops.arrays import moves_in_c
 from gpugrad.ops.arrays.gather import scatter_ref
 from gpugrad.ops.arrays.index_rules import (
-    BASIC,
     add_at,
     assign,
     cast_values,
     elements_at,
     has_arrays,
     index_error,
+    is_basic,
     is_by_axes,
     library_index,
     may_repeat,
@@ -48,7 +48,7 @@ def frozen_index(index):
     >>> frozen_index(([0, 1], slice(2)))
     (array([0, 1]), slice(None, 2, None))
     """
-    if type(index) in BASIC:
+    if is_basic(index):
         return index
     index = opened(index)
     if isinstance(index, Tensor):  # ``index[i] = v`` replaces the array of that Tensor only
@@ -117,12 +117,12 @@ def getitem(xp, x, /, *, index):
     [1. 3.]
     """
     try:
-        if type(index) not in BASIC:  # `library_index` would return it: a call of 50 ns for nothing
-            index = library_index("getitem", xp, x.shape, index)
-        if type(index) is tuple and len(index) == 1 and type(index[0]) is np.ndarray and x.ndim:
-            part = elements_at(xp, x, index[0])
-        else:
+        if is_basic(index):  # `library_index` would return it: a call for nothing
             part = x[index]
+        else:
+            index = library_index("getitem", xp, x.shape, index)
+            alone = type(index) is tuple and len(index) == 1 and type(index[0]) is np.ndarray
+            part = elements_at(xp, x, index[0]) if alone and x.ndim else x[index]
     except IndexError as error:
         raise index_error("getitem", x.shape, error) from error
     return part if type(part) in ARRAYS else xp.lib.asarray(part)
