@@ -303,6 +303,9 @@ def test_scopes_share_variables_and_a_saver_restores_them(tmp_path):
         session.run(a.assign([0.0, 0.0]))
         saver.restore(session, path)
         assert session.run(a).tolist() == values.tolist()
+        v1.Variable(1.0, name="later")
+        with pytest.raises(tf.errors.NotFoundError, match="has no values of later"):
+            v1.train.Saver().restore(session, path)
 
 
 def test_layers_and_losses_of_tensorflow_1():

@@ -30,6 +30,7 @@ class Session:
     def __init__(self, target="", graph=None, config=None) -> None:
         self.graph = graph or get_default_graph()
         self._functions: Any = {}
+        self._constants: dict[int, Node] = {}
         self._blocks: list[Any] = []
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None) -> Any:
@@ -63,7 +64,9 @@ class Session:
         if isinstance(leaf, Operation):
             return leaf.outputs[0]
         if isinstance(leaf, Tensor):
-            return Node(lambda: leaf)
+            if id(leaf) not in self._constants:
+                self._constants[id(leaf)] = Node(lambda: leaf)  # which keeps the Tensor
+            return self._constants[id(leaf)]
         if not isinstance(leaf, Node):
             raise ConversionError(f"Session.run: {leaf!r:.60} cannot be fetched.")
         return leaf

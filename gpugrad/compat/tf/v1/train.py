@@ -12,6 +12,7 @@ from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.v1 import decays, optimizers
 from gpugrad.compat.tf.v1.graph import GraphKeys, Node, RefVariable, get_default_graph
 from gpugrad.compat.tf.v1.session import Session
+from gpugrad.errors import CheckpointError
 
 
 class Saver:
@@ -39,7 +40,10 @@ class Saver:
 
     def restore(self, sess: Session, save_path: str) -> None:
         values, _ = gg.checkpoint.load(save_path)
-        for name, node in self._named(sess).items():
+        named = self._named(sess)
+        if missing := ", ".join(name for name in named if name not in values):
+            raise CheckpointError(f"Saver.restore: {save_path} has no values of {missing}.")
+        for name, node in named.items():
             node.restore(values[name])
 
 
