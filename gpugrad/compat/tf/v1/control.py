@@ -109,9 +109,10 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
 
 
 def _either(a: Any, b: Any) -> Any:
-    """A value that depends on both."""
-    same = _is_value(a) and _is_value(b) and a.shape == b.shape
-    return gg.where(gg.constant(True), a, b) if same else a
+    """A value like the first that depends on both, so that both have gradients."""
+    if not (_is_value(a) and _is_value(b)) or a.dtype.kind not in "fc":
+        return a
+    return a + gg.astype(gg.sum(b) * 0, a.dtype)
 
 
 def case(
