@@ -264,6 +264,9 @@ def test_a_session_trains_and_traces_once():
     w = v1.get_variable("w", [2, 1], initializer=v1.zeros_initializer())
     loss = v1.reduce_mean(v1.square(v1.matmul(x, w)[:, 0] - y))
     step = v1.train.AdamOptimizer(0.1).minimize(loss)
+    config = v1.ConfigProto(allow_soft_placement=True)
+    config.gpu_options.allow_growth = True
+    assert config.gpu_options.allow_growth
     (slope,) = v1.gradients(loss, [w])
     assert x.get_shape().as_list() == [None, 2]
     assert slope.shape == (2, 1)

@@ -38,6 +38,7 @@ def outcome(op, arrays, params):
     return [np.asarray(r) for r in (y if isinstance(y, tuple) else (y,))]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_float_of_small_integers_is_that_of_equal_floats(name):

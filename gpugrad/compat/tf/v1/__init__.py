@@ -244,7 +244,21 @@ summary = types.SimpleNamespace(
 logging = types.SimpleNamespace(
     set_verbosity=lambda level: None, info=lambda *a: None, ERROR=40, INFO=20, WARN=30
 )
-ConfigProto = GPUOptions = dict
+
+
+class ConfigProto:
+    """Settings without effect; one that was not given is a group of others."""
+
+    def __init__(self, *args, **options) -> None:
+        self.__dict__.update(options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:1] == "_":
+            raise AttributeError(name)
+        return self.__dict__.setdefault(name, ConfigProto())
+
+
+GPUOptions = GraphOptions = OptimizerOptions = RunOptions = ConfigProto
 
 _MATRICES = "solve triangular_solve diag diag_part band_part"
 _FFT = "fft ifft fft2d ifft2d"
