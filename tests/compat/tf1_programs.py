@@ -377,6 +377,33 @@ def old_names(tf):
     return run(tf, [reduced, *quotients, *order, tf.to_float(tf.constant(1)), tf.diag([1.0, 2.0])])
 
 
+def rows_by_a_vector(tf):
+    x, first = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([True, False])
+    return run(tf, [tf.where(first, x, -x), tf.where(x > 1.5, x, -x), tf.where(first)])
+
+
+def gradients_by_labels(tf):
+    w = tf.Variable(W)
+    labels, logits = tf.nn.softmax(w), tf.constant(W) * 2.0
+    first = tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    second = tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits)
+    return run(tf, [first, second, *tf.gradients(second, w)]), tf.gradients(first, w)[0] is None
+
+
+def initial_values(tf):
+    values = [
+        tf.get_variable("a", [2, 2], initializer=tf.constant_initializer([1, 2, 3, 4], tf.float32)),
+        tf.get_variable("b", [2], tf.int32, tf.ones_initializer(tf.int32)),
+        tf.get_variable("c", [2, 3], initializer=tf.initializers.identity(2.0)),
+        tf.get_variable("d", initializer=tf.constant([1.0, 2.0], tf.float64)),
+    ]
+    draws = (tf.initializers.random_normal, tf.initializers.truncated_normal)
+    wide = [tf.get_variable(f"w{i}", [9999], initializer=f()) for i, f in enumerate(draws)]
+    flat = tf.get_variable("u", [9999], initializer=tf.random_uniform_initializer())
+    spread = [float(np.round(np.std(x), 1)) for x in run(tf, [*wide, flat])]
+    return run(tf, values), spread
+
+
 def reused_variables(tf):
     def message(*arguments, **options):
         try:
@@ -404,7 +431,8 @@ PROGRAMS = {
             constraint, names, gradients_with_options, cond, while_loop, lstm,
             functions_of_elements, tensor_arrays, moving_statistics, averages, losses, saved_steps,
             adversaries, several_results, own_functions, rows_of_variables, names_in_a_session,
-            shapes, old_names, reused_variables,
+            shapes, old_names, rows_by_a_vector, gradients_by_labels, initial_values,
+            reused_variables,
         )
     },
 }  # fmt: skip

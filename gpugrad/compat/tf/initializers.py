@@ -14,7 +14,7 @@ from gpugrad.compat.tf.shapes import numpys
 
 
 def _initializer(
-    make: Callable[..., Any], usual: str | None = "float32", **defaults
+    make: Callable[..., Any], usual: str | None = "float32", draws=True, **defaults
 ) -> Callable[..., Any]:
     """A class of initializers whose settings have defaults, of a function of a shape.
 
@@ -23,11 +23,12 @@ def _initializer(
     Args:
         make: the function of a shape and the settings.
         usual: the dtype if none is given, None for that of `make`.
+        draws: whether a seed comes after the settings, before the dtype.
         defaults: the settings.
     """
 
     def settings(*args, seed=None, dtype=None, **keywords) -> Callable[..., Any]:
-        names = [*defaults, "seed", "dtype"]
+        names = [*defaults, *(["seed"] if draws else []), "dtype"]
         if len(args) > len(names) or (wrong := keywords.keys() - defaults.keys()):
             raise TypeError(f"tf.initializers: {wrong or args!r:.60} does not fit {names}.")
         given = {**defaults, "seed": seed, **dict(zip(names, args, strict=False)), **keywords}
@@ -65,15 +66,15 @@ def _identity(shape, gain, seed=None) -> Any:
     return gain * gg.eye(*shape)
 
 
-zeros_initializer = _initializer(lambda shape, seed=None: gg.zeros(shape))
-ones_initializer = _initializer(lambda shape, seed=None: gg.ones(shape))
-constant_initializer = _initializer(_constant, None, value=0)
+zeros_initializer = _initializer(lambda shape, seed=None: gg.zeros(shape), draws=False)
+ones_initializer = _initializer(lambda shape, seed=None: gg.ones(shape), draws=False)
+constant_initializer = _initializer(_constant, None, False, value=0)
 random_normal_initializer = _initializer(random._OPS["normal"], mean=0.0, stddev=0.05)
 random_uniform_initializer = _initializer(random._OPS["uniform"], minval=-0.05, maxval=0.05)
 
 Zeros = zeros = zeros_initializer
 Ones = ones = ones_initializer
-Constant = constant = _initializer(_constant, value=0)
+Constant = constant = _initializer(_constant, draws=False, value=0)
 RandomNormal = random_normal = random_normal_initializer
 RandomUniform = random_uniform = random_uniform_initializer
 TruncatedNormal = _initializer(random._OPS["truncated_normal"], mean=0.0, stddev=0.05)
@@ -96,7 +97,7 @@ HeNormal = he_normal = _scaled(2.0, "fan_in", "truncated_normal")
 LecunUniform = lecun_uniform = _scaled(1.0, "fan_in", "uniform")
 LecunNormal = lecun_normal = _scaled(1.0, "fan_in", "truncated_normal")
 Orthogonal = orthogonal = orthogonal_initializer = _own("orthogonal", gain=1.0)
-Identity = identity = _initializer(_identity, gain=1.0)
+Identity = identity = _initializer(_identity, draws=False, gain=1.0)
 truncated_normal = TruncatedNormal
 
 __getattr__, __dir__ = forwarding(__name__, gg.nn.initializers, own=globals())

@@ -25,7 +25,8 @@ from typing import Any
 import gpugrad as gg
 from gpugrad.compat import tf
 from gpugrad.compat.names import forwarding
-from gpugrad.compat.tf import arrays, initializers, state
+from gpugrad.compat.tf import arrays, state
+from gpugrad.compat.tf import initializers as _initializers
 from gpugrad.compat.tf.convert import tensor, together
 from gpugrad.compat.tf.initializers import constant_initializer, ones_initializer, zeros_initializer
 from gpugrad.compat.tf.shapes import readers
@@ -167,12 +168,14 @@ def device(device_name_or_function) -> Any:
     return tf.device(name)
 
 
-_initializer = initializers._initializer
+_initializer = _initializers._initializer
 random_normal_initializer = _initializer(tf.random.normal, mean=0.0, stddev=1.0)
 random_uniform_initializer = _initializer(tf.random.uniform, minval=0.0, maxval=None)
 truncated_normal_initializer = _initializer(tf.random.truncated_normal, mean=0.0, stddev=1.0)
-glorot_uniform_initializer = initializers.glorot_uniform
-glorot_normal_initializer = initializers.glorot_normal
+glorot_uniform_initializer = _initializers.glorot_uniform
+glorot_normal_initializer = _initializers.glorot_normal
+orthogonal_initializer = _initializers.orthogonal
+variance_scaling_initializer = _initializers.variance_scaling
 
 
 disable_v2_behavior, enable_v2_behavior = disable_eager_execution, enable_eager_execution
@@ -190,6 +193,20 @@ def _flow(name: str) -> Callable[..., Any]:
 cond, case, switch_case, while_loop = map(_flow, ("cond", "case", "switch_case", "while_loop"))
 map_fn, scan, foldl, foldr = map(_flow, ("map_fn", "scan", "foldl", "foldr"))
 custom_gradient, TensorArray = map(_flow, ("custom_gradient", "TensorArray"))
+
+
+def where(condition, x=None, y=None, name=None) -> Any:
+    """`tf.where`, in which a vector chooses between rows."""
+    return deferred(_where)(condition, x, y)
+
+
+def _where(condition, x, y) -> Any:
+    if x is None or y is None:
+        return tf.where(condition, x, y)
+    condition, (x, y) = tensor(condition), together(x, y)
+    if condition.ndim == 1 < x.ndim:
+        condition = gg.reshape(condition, (-1,) + (1,) * (x.ndim - 1))
+    return tf.where(condition, x, y)
 
 
 def div(x, y, name=None) -> Any:
@@ -212,20 +229,27 @@ def install() -> None:
 
 
 class _Names:
-    """A namespace of compat.tf whose functions make Nodes."""
+    """A namespace of compat.tf, whose functions make Nodes if it is one of ops."""
 
-    def __init__(self, module, **own) -> None:
-        self._module, self._own = module, own
+    def __init__(self, module, of_ops: bool, **own) -> None:
+        self._module, self._of_ops, self._own = module, of_ops, own
 
     def __getattr__(self, name: str) -> Any:
         value = self._own.get(name) or getattr(self._module, name)
-        return deferred(value) if callable(value) and not isinstance(value, type) else value
+        is_op = self._of_ops and callable(value) and not isinstance(value, type)
+        return deferred(value) if is_op else value
 
 
 def _dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None) -> Any:
     """`tf.nn.dropout`, whose second parameter was the probability to keep an element."""
     rate = 1 - keep_prob if rate is None else rate
     return tf.nn.dropout(x, rate, noise_shape, seed)
+
+
+def _cross_entropy(labels=None, logits=None, dim=-1, name=None, axis=None) -> Any:
+    """`tf.nn.softmax_cross_entropy_with_logits`, which had no gradient by the labels."""
+    axis, labels = dim if axis is None else axis, gg.stop_gradient(tensor(labels))
+    return tf.nn.softmax_cross_entropy_with_logits(labels, logits, axis)
 
 
 class _Summary:
@@ -284,7 +308,16 @@ _OLD = {
     **dict(pair.split("=") for pair in _RENAMED.split()),
 }
 _NOW = ("set_random_seed", "executing_eagerly", "config")
-_NAMESPACES = ("nn", "math", "linalg", "random")
+_NAMESPACES = ("nn", "math", "linalg", "random", "initializers")
+_OWN: dict[str, dict[str, Any]] = {
+    "nn": {"dropout": _dropout, "softmax_cross_entropy_with_logits": _cross_entropy},
+    "initializers": {
+        "random_normal": random_normal_initializer,
+        "random_uniform": random_uniform_initializer,
+        "truncated_normal": truncated_normal_initializer,
+    },
+}
+"""Functions of a namespace that differ from TensorFlow 2's."""
 
 
 def Print(input_, data, message=None, *others, **options) -> Any:
@@ -316,7 +349,7 @@ def __getattr__(name: str) -> Any:
     except MissingNameError:
         return _look_up(name)  # raises, with the nearest names
     if name in _NAMESPACES:
-        return _Names(value, **({"dropout": _dropout} if name == "nn" else {}))
+        return _Names(value, name != "initializers", **_OWN.get(name, {}))
     f: Any = value
     keeps = isinstance(value, type) or not callable(value) or name in _NOW
     return value if keeps else deferred(f)
