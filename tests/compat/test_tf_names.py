@@ -342,6 +342,28 @@ def test_layers_and_losses_of_tensorflow_1():
         v1.layers.dense(hidden, 3, kernel=1)
 
 
+def test_arguments_that_do_not_fit_are_named():
+    with pytest.raises(TypeError, match="do not fit"):
+        tf.initializers.Constant(1.0, "float32", 2)
+    with pytest.raises(TypeError, match="do not fit"):
+        tf.initializers.GlorotUniform(scale=2.0)
+    with pytest.raises(TypeError, match=r"mean_squared_error.*do not fit"):
+        v1.losses.mean_squared_error([1.0], [2.0], reduce="none")
+    with pytest.raises(TypeError, match="at most 6"):
+        tf.optimizers.Adam(*[0.1] * 8)
+
+
+def test_a_constraint_holds_in_a_traced_step():
+    v, optimizer = tf.Variable([1.0, -1.0], constraint=tf.nn.relu), tf.optimizers.SGD(0.5)
+
+    @tf.function
+    def step():
+        optimizer.apply_gradients([(tf.ones([2]), v)])
+        return v * 1.0
+
+    assert [step().numpy().tolist() for _ in range(3)] == [[0.5, 0.0], [0.0, 0.0], [0.0, 0.0]]
+
+
 @pytest.mark.parametrize("name", ["GradientDescent", "Momentum", "Adam", "RMSProp", "Ftrl"])
 def test_an_optimizer_of_tensorflow_1_steps_at_once_with_eager_execution(name):
     arguments = (0.1, 0.9) if name == "Momentum" else (0.1,)

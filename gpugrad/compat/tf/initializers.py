@@ -29,8 +29,8 @@ def _initializer(
 
     def settings(*args, seed=None, dtype=None, **keywords) -> Callable[..., Any]:
         names = [*defaults, *(["seed"] if draws else []), "dtype"]
-        if len(args) > len(names) or (wrong := keywords.keys() - defaults.keys()):
-            raise TypeError(f"tf.initializers: {wrong or args!r:.60} does not fit {names}.")
+        if len(args) > len(names) or keywords.keys() - defaults.keys():
+            raise TypeError(f"tf.initializers: {args} and {keywords} do not fit {names}.")
         given = {**defaults, "seed": seed, **dict(zip(names, args, strict=False)), **keywords}
         own, seed = given.pop("dtype", dtype), given.pop("seed")
 

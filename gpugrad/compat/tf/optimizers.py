@@ -33,11 +33,11 @@ class Optimizer(gg.optim.Optimizer):
         if "settings" not in vars(cls):
             cls.settings = ("learning_rate", *names, *cls.flags, "weight_decay")
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        defaults = {"learning_rate": cls.rate} | {
-            key: getattr(cls, key) for key in cls.settings[1:]
+        defaults = {
+            "learning_rate": cls.rate,
+            **{key: getattr(cls, key) for key in cls.settings[1:]},
         }
-        pairs = {"learning_rate": cls.rate, **defaults}.items()
-        shown = [inspect.Parameter(key, kind, default=default) for key, default in pairs]
+        shown = [inspect.Parameter(key, kind, default=d) for key, d in defaults.items()]
         others = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)
         cls.__signature__ = inspect.Signature([*shown, others])  # type: ignore[attr-defined]
 

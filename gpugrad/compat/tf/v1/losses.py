@@ -71,8 +71,8 @@ def _loss(f: Callable[..., Tensor], **given: Any) -> Callable[..., Any]:
 
     def call(*args: Any, **keywords: Any) -> Any:
         options = {**dict(zip(names, args, strict=False)), **keywords}
-        if len(args) > len(names) or (wrong := options.keys() - set(names)):
-            raise TypeError(f"tf.losses.{name_of}: {wrong or args!r:.60} does not fit {names}.")
+        if len(args) > len(names) or options.keys() - set(names):
+            raise TypeError(f"tf.losses.{f.__name__}: {[*options]} do not fit {names}.")
         collection = options.pop("loss_collection", GraphKeys.LOSSES)
         options.pop("scope", None)
         weights = options.pop("weights", 1.0)
@@ -83,7 +83,6 @@ def _loss(f: Callable[..., Tensor], **given: Any) -> Callable[..., Any]:
             add_to_collection(collection, loss)
         return loss
 
-    name_of = f.__name__
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
