@@ -33,12 +33,10 @@ from gpugrad.compat.tf.shapes import readers
 from gpugrad.compat.tf.v1 import control, train
 from gpugrad.compat.tf.v1.gradients import gradients
 from gpugrad.compat.tf.v1.graph import (
-    Effect,
     Graph,
     GraphKeys,
     Node,
     Placeholder,
-    RefVariable,
     Run,
     deferred,
     disable_eager_execution,
@@ -66,6 +64,7 @@ from gpugrad.compat.tf.v1.scopes import (
     variable_scope,
 )
 from gpugrad.compat.tf.v1.session import InteractiveSession, Session
+from gpugrad.compat.tf.v1.variables import Effect, RefVariable
 from gpugrad.core import nest
 from gpugrad.core.known_as import MissingNameError
 

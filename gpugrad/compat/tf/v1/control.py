@@ -20,6 +20,8 @@ from gpugrad.errors import ArgumentError
 class Inner(Node):
     """An argument of a function in control flow."""
 
+    stands_for = True
+
     def __init__(self, like) -> None:
         super().__init__(Inner, (), name="argument", like=like)
 

@@ -14,15 +14,14 @@ from gpugrad.compat.tf.shapes import numpys
 from gpugrad.compat.tf.state import Variable
 from gpugrad.compat.tf.v1.gradients import gradients
 from gpugrad.compat.tf.v1.graph import (
-    Effect,
     GraphKeys,
     Node,
-    RefVariable,
     Run,
     executing_eagerly,
     get_default_graph,
     nodes_of,
 )
+from gpugrad.compat.tf.v1.variables import Effect, RefVariable
 from gpugrad.core import nest
 from gpugrad.core.arguments import NOT_NEGATIVE
 from gpugrad.errors import ArgumentError

@@ -12,7 +12,8 @@ from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import initializers
 from gpugrad.compat.tf.convert import ints
 from gpugrad.compat.tf.shapes import numpys
-from gpugrad.compat.tf.v1.graph import GraphKeys, Node, RefVariable, get_default_graph
+from gpugrad.compat.tf.v1.graph import GraphKeys, Node, get_default_graph
+from gpugrad.compat.tf.v1.variables import RefVariable
 from gpugrad.errors import ArgumentError
 
 AUTO_REUSE = "AUTO_REUSE"

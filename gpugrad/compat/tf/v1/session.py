@@ -11,7 +11,6 @@ from gpugrad.compat.tf import control
 from gpugrad.compat.tf.convert import tensor
 from gpugrad.compat.tf.errors import ConversionError
 from gpugrad.compat.tf.v1.graph import (
-    Effect,
     Node,
     Operation,
     Placeholder,
@@ -19,6 +18,7 @@ from gpugrad.compat.tf.v1.graph import (
     get_default_graph,
     sessions,
 )
+from gpugrad.compat.tf.v1.variables import Effect
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import TapeError

@@ -10,8 +10,9 @@ import gpugrad as gg
 from gpugrad.compat import tf
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.v1 import decays, optimizers
-from gpugrad.compat.tf.v1.graph import GraphKeys, Node, RefVariable, get_default_graph
+from gpugrad.compat.tf.v1.graph import GraphKeys, Node, get_default_graph
 from gpugrad.compat.tf.v1.session import Session
+from gpugrad.compat.tf.v1.variables import RefVariable
 from gpugrad.errors import CheckpointError
 
 
