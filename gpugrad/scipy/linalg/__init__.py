@@ -36,7 +36,7 @@ __all__ = sorted({*_HOMES, *_ours.__all__})
 
 def _refuse_infinite(name: str, x: Any) -> None:
     """Raise if an array on the CPU holds an infinity or NaN."""
-    if isinstance(x, (tuple, list)) and not isinstance(x, str):
+    if isinstance(x, (tuple, list)):
         for part in x:
             _refuse_infinite(name, part)
         return
@@ -48,7 +48,6 @@ def _refuse_infinite(name: str, x: Any) -> None:
         )
 
 
-@functools.cache
 def _checking(name: str) -> Any:
     """A function that looks for infinities and NaNs first, if SciPy's does."""
     f, scipys = _HOMES.get(name, getattr(_ours, name, None)), getattr(_scipys, name, None)
@@ -72,7 +71,10 @@ def _checking(name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    return _checking(name) if name in __all__ else getattr(_ours, name)
+    if name not in __all__:
+        return getattr(_ours, name)
+    globals()[name] = function = _checking(name)  # found without this function the next time
+    return function
 
 
 def __dir__() -> list[str]:
