@@ -251,11 +251,10 @@ class Dataset:
         self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False
     ) -> Any:
         for chunk in _chunks(self, batch_size, drop_remainder):
-            columns = list(zip(*map(nest.flatten, chunk), strict=True))
-            shapes = _for_parts(padded_shapes, chunk[0], len(columns))
-            fills = _for_parts(padding_values, chunk[0], len(columns))
-            parts = [_padded(*part) for part in zip(columns, shapes, fills, strict=True)]
-            yield nest.pack(chunk[0], parts)
+            n = len(nest.flatten(chunk[0]))
+            given = (_for_parts(x, chunk[0], n) for x in (padded_shapes, padding_values))
+            settings = zip(*given, strict=True)
+            yield _stack(chunk, lambda column: _padded(column, *next(settings)))  # noqa: B023
 
     def unbatch(self, name=None) -> Dataset:
         return self.flat_map(lambda *x: Dataset.from_tensor_slices(x[0] if len(x) == 1 else x))
@@ -361,7 +360,7 @@ def _for_parts(given, element, n: int) -> list[Any]:
     return [given] * n if given is None or n == 1 or np.ndim(given) == 0 else list(given)
 
 
-def _padded(column: tuple[Tensor, ...], shape, fill) -> Tensor:
+def _padded(column: list[Tensor], shape, fill) -> Tensor:
     """Elements as one Tensor, with `fill` at their ends up to a shape, whose None is the most."""
     most = np.max([x.shape for x in column], axis=0).tolist()
     pairs = zip(most if shape is None else shape, most, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -108,17 +109,19 @@ def bincount(
     """
     if axis not in (None, 0, -1):
         raise ArgumentError(f"bincount: axis={axis} is not None, 0 or -1.")
-    rows = gg.reshape(arr, (-1, arr.shape[-1] if arr.ndim else 1) if axis == -1 else (1, -1))
-    given = gg.ones(rows.shape, dtype=dtype) if weights is None else tensor(weights)
-    n = max(int(gg.max(rows)) + 1 if rows.size else 0, int(minlength or 0))
-    n = n if maxlength is None else min(n, int(maxlength))
-    inside = gg.ravel(rows < n)
-    number = gg.astype(rows, "int64") + n * gg.arange(rows.shape[0])[:, None]
-    each = gg.ravel(gg.reshape(given, rows.shape))[inside]
-    total = gg.segment_sum(each, gg.ravel(number)[inside], num_segments=n * rows.shape[0])
-    if binary_output:
-        total = gg.astype(total != 0, given.dtype)
-    return gg.reshape(total, (*arr.shape[:-1], n) if axis == -1 else (n,))
+    weights = None if weights is None else gg.ravel(tensor(weights))
+    numbers, n, rows = gg.ravel(arr), int(minlength or 0), arr.shape[:-1] if axis == -1 else ()
+    if rows or maxlength is not None:  # the length must be known before
+        n = max(int(gg.max(arr)) + 1 if arr.size else 0, n)
+        n = n if maxlength is None else min(n, int(maxlength))
+        inside = numbers < n
+        first = gg.reshape(n * gg.arange(math.prod(rows)), (*rows, 1))
+        numbers = gg.ravel(gg.reshape(numbers, (*rows, -1)) + first)[inside]
+        weights = None if weights is None else weights[inside]
+    found = gg.bincount(numbers, weights, n * math.prod(rows))
+    kind = dtype if weights is None else weights.dtype
+    found = gg.astype(found != 0 if binary_output else found, kind, copy=False)
+    return gg.reshape(found, (*rows, n)) if rows else found
 
 
 @op

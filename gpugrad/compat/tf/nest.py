@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -38,18 +39,9 @@ def pack_sequence_as(structure, flat_sequence, expand_composites=False) -> Any:
             f"pack_sequence_as: {len(leaves)} values for a structure of "
             f"{len(nest.flatten(structure))}."
         )
-    return _like(structure, nest.pack(_sorted(structure), leaves))
-
-
-def _like(structure: Any, packed: Any) -> Any:
-    """The packed structure, with dicts in the order of another's."""
-    if isinstance(structure, dict):
-        return {key: _like(structure[key], packed[key]) for key in structure}
-    if hasattr(structure, "_fields"):
-        return type(structure)(*map(_like, structure, packed))
-    if type(structure) in (list, tuple):
-        return type(structure)(map(_like, structure, packed))
-    return packed
+    places = flatten(nest.pack(structure, range(len(leaves))))
+    pairs = sorted(zip(places, leaves, strict=True), key=operator.itemgetter(0))
+    return nest.pack(structure, [leaf for _, leaf in pairs])
 
 
 def map_structure(func: Callable[..., Any], *structure, check_types=True, **keywords) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -226,26 +227,26 @@ def _wrapped(node: Node, like: Any) -> Any:
     return TensorArray(node=node) if isinstance(like, TensorArray) else node
 
 
-def map_fn(
-    fn,
-    elems,
-    dtype=None,
-    parallel_iterations=None,
-    back_prop=True,
-    swap_memory=False,
-    infer_shape=True,
-    name=None,
-    fn_output_signature=None,
-) -> Any:
-    nodes = nest.map_structure(_node, elems)
-    part = Part(fn, nest.map_structure(lambda x: Inner(x[0]), nodes))
+def _given(own: Callable[..., Any], args: Any, keywords: Any) -> dict[str, Any]:
+    """The arguments of a call by the names of TensorFlow 2's function, with defaults."""
+    bound = inspect.signature(own).bind(*args, **keywords)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+@functools.wraps(control.map_fn)
+def map_fn(*args: Any, **keywords: Any) -> Any:
+    given = _given(control.map_fn, args, keywords)
+    nodes = nest.map_structure(_node, given["elems"])
+    part = Part(given["fn"], nest.map_structure(lambda x: Inner(x[0]), nodes))
 
     def compute(run: Run) -> list[Any]:
-        spec = fn_output_signature or dtype
+        spec = given["fn_output_signature"] or given["dtype"]
         found = nest.flatten(control.map_fn(part.on(run), run.of(nodes), spec))
-        return found if back_prop else list(map(_stopped, found))
+        return found if given["back_prop"] else list(map(_stopped, found))
 
-    return _flow(name or "map", [*nodes_of([nodes]), *part.outer], compute, part.result)
+    needs = [*nodes_of([nodes]), *part.outer]
+    return _flow(given["name"] or "map", needs, compute, part.result)
 
 
 def _node(x) -> Node:
@@ -255,34 +256,27 @@ def _node(x) -> Node:
 def _folding(own: Callable[..., Any]) -> Callable[..., Any]:
     """`scan` or a fold, whose function gets the result so far and an element."""
 
-    def call(
-        fn,
-        elems,
-        initializer=None,
-        parallel_iterations=10,
-        back_prop=True,
-        swap_memory=False,
-        infer_shape=True,
-        reverse=False,
-        name=None,
-    ) -> Any:
-        nodes = nest.map_structure(_node, elems)
+    @functools.wraps(own)
+    def call(*args: Any, **keywords: Any) -> Any:
+        given = _given(own, args, keywords)
+        initializer = given["initializer"]
+        nodes = nest.map_structure(_node, given["elems"])
         element = nest.map_structure(lambda x: Inner(x[0]), nodes)
         start = None if initializer is None else nest.map_structure(_node, initializer)
         carry = element if start is None else start
         inputs = nest.map_structure(Inner, carry)
-        part = Part(fn, inputs, element)
+        part = Part(given["fn"], inputs, element)
 
         def compute(run: Run) -> list[Any]:
             step = part.on(run)
             f = lambda a, x: nest.pack(carry, step(a, x))
-            given = {"reverse": True} if reverse else {}
             first = None if start is None else run.of(start)
-            found = nest.flatten(own(f, run.of(nodes), first, **given))
-            return found if back_prop else list(map(_stopped, found))
+            direction = {key: x for key, x in given.items() if key == "reverse"}
+            found = nest.flatten(own(f, run.of(nodes), first, **direction))
+            return found if given["back_prop"] else list(map(_stopped, found))
 
         needs = [*nodes_of([nodes, start]), *part.outer]
-        return _flow(name or "scan", needs, compute, carry)
+        return _flow(given["name"] or "scan", needs, compute, carry)
 
     return call
 

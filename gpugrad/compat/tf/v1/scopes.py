@@ -31,7 +31,7 @@ class VariableScope:
 
     def __init__(self, name: str, reuse=None, original_name_scope="", **defaults) -> None:
         self.name, self.reuse, self.original_name_scope = name, reuse, original_name_scope
-        self.defaults = {k: v for k, v in defaults.items() if v is not None}
+        self.defaults = defaults
 
     def reuse_variables(self) -> None:
         self.reuse = True
@@ -90,7 +90,7 @@ def variable_scope(
         "dtype": dtype,
         "constraint": constraint,
     }
-    given = {k: v for k, v in defaults.items() if v is not None}
+    given = {key: value for key, value in defaults.items() if value is not None}
     if isinstance(name_or_scope, VariableScope):
         path, base = name_or_scope.name, name_or_scope
     else:
